@@ -6,10 +6,6 @@ the converters of MySQL and MariaDB, and io.debezium.connector.postgresql.Unchan
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import json
-import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -43,11 +39,14 @@ from spark_app.wire.connect_schema import (
 )
 from tributary.contract.errors import TributaryError
 from tributary.contract.remedies import EditLakeFile
+from tributary.contract.unchanged_value import (
+    PLACEHOLDER,
+    PLACEHOLDER_BASE64,
+    PLACEHOLDER_JSON,
+    PLACEHOLDER_UUID,
+)
 
 MAX_DECIMAL_PRECISION = 38
-_PLACEHOLDER = "__debezium_unavailable_value"
-_PLACEHOLDER_BASE64 = base64.b64encode(_PLACEHOLDER.encode()).decode()
-_PLACEHOLDER_UUID = str(uuid.UUID(bytes=hashlib.md5(_PLACEHOLDER.encode()).digest(), version=3))
 _MICROSECONDS_PER_HOUR = 3_600_000_000
 
 Convert = Callable[[Column], Column]
@@ -121,7 +120,7 @@ def _same(value: Column) -> Column:
 
 def _text() -> Conversion:
     # The second placeholder is that of an hstore, which is sent as the text of a JSON object.
-    placeholders = (_PLACEHOLDER, json.dumps({_PLACEHOLDER: _PLACEHOLDER}, separators=(",", ":")))
+    placeholders = (PLACEHOLDER, PLACEHOLDER_JSON)
     return Conversion(StringType(), StringType(), _same, lambda value: value.isin(*placeholders))
 
 
@@ -146,7 +145,7 @@ def _fallible(wire: DataType, lake: DataType, to_lake: Convert) -> Conversion:
 def _binary() -> Conversion:
     return replace(
         _fallible(StringType(), BinaryType(), _bytes),
-        is_placeholder=lambda value: value == _PLACEHOLDER_BASE64,
+        is_placeholder=lambda value: value == PLACEHOLDER_BASE64,
     )
 
 
@@ -170,7 +169,7 @@ def conversion_of_text(lake: DataType) -> Conversion:
     """Return the conversion of values whose text was sent as bytes to a type of `WITH_TEXT`."""
     return replace(
         _fallible(StringType(), lake, lambda value: _bytes(value).cast("string").cast(lake)),
-        is_placeholder=lambda value: value == _PLACEHOLDER_BASE64,
+        is_placeholder=lambda value: value == PLACEHOLDER_BASE64,
     )
 
 
@@ -268,7 +267,7 @@ def _digits() -> Conversion:
             .otherwise(_trimmed(value))
         )
 
-    return Conversion(StringType(), StringType(), to_lake, lambda value: value == _PLACEHOLDER)
+    return Conversion(StringType(), StringType(), to_lake, lambda value: value == PLACEHOLDER)
 
 
 def _trimmed(digits: Column) -> Column:
@@ -441,7 +440,7 @@ def _map(column: str, values: ConnectSchema) -> Conversion:
     data_type = MapType(StringType(), value.lake)
 
     def is_placeholder(found: Column) -> Column:
-        return F.map_keys(found) == F.array(F.lit(_PLACEHOLDER))
+        return F.map_keys(found) == F.array(F.lit(PLACEHOLDER))
 
     return Conversion(MapType(StringType(), value.wire), data_type, _same, is_placeholder)
 
@@ -464,13 +463,13 @@ def _struct(column: str, schema: ConnectSchema) -> Conversion:
 
 
 def _bytes_as(data_type: DataType) -> Column:
-    return F.array(*[F.lit(byte).cast(data_type) for byte in _PLACEHOLDER.encode()])
+    return F.array(*[F.lit(byte).cast(data_type) for byte in PLACEHOLDER.encode()])
 
 
 _ARRAY_PLACEHOLDERS: dict[str, Callable[[], Column]] = {
-    "string": lambda: F.array(F.lit(_PLACEHOLDER)),
-    "uuid": lambda: F.array(F.lit(_PLACEHOLDER_UUID)),
-    "bytes": lambda: F.array(F.lit(_PLACEHOLDER_BASE64)),
+    "string": lambda: F.array(F.lit(PLACEHOLDER)),
+    "uuid": lambda: F.array(F.lit(PLACEHOLDER_UUID)),
+    "bytes": lambda: F.array(F.lit(PLACEHOLDER_BASE64)),
     "int32": lambda: _bytes_as(IntegerType()),
     "int64": lambda: _bytes_as(LongType()),
 }

@@ -18,7 +18,15 @@ from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
 from spark_app.registry.framing import SchemaId
 from spark_app.registry.registry import RegistryAway, SchemaUnknown
 from tributary.api.event_payloads import EventPayloads, SchemasMissing
-from tributary.api.row_events import NotAKey, RowEvent, last_change, parse_key, read_row_events
+from tributary.api.row_events import (
+    NotAKey,
+    RowEvent,
+    RowState,
+    parse_key,
+    read_row_events,
+    row_at,
+)
+from tributary.contract.unchanged_value import PLACEHOLDER, PLACEHOLDER_BASE64, PLACEHOLDER_UUID
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 TOPIC, NAMESPACE = "shop.web.public.orders", "shop_bronze"
@@ -134,16 +142,26 @@ def test_events_in_avro_are_shown_as_those_in_json(tmp_path: Path) -> None:
 def test_the_row_at_a_time_is_what_its_last_change_has_left(bronze: SubTreeFileSystem) -> None:
     found = read_row_events(bronze, "bronze", NAMESPACE, TOPIC, "1", EventPayloads())
 
-    def at(milliseconds: int) -> RowEvent | None:
-        return last_change(found, datetime.fromtimestamp(1_700_000_000 + milliseconds / 1000, UTC))
+    def at(milliseconds: int) -> RowState | None:
+        return row_at(found, datetime.fromtimestamp(1_700_000_000 + milliseconds / 1000, UTC))
 
     assert at(-1) is None
-    assert at(1) == found[0]
-    second, deleted = at(2), at(99)
-    assert second is not None
-    assert second.after == {"id": 1, "a": 2}
-    assert deleted is not None
-    assert (deleted.op, deleted.after) == ("d", None), "a tombstone is no change"
+    assert at(1) == RowState(found[0], {"id": 1, "a": 1})
+    assert at(2) == RowState(found[1], {"id": 1, "a": 2})
+    assert at(99) == RowState(found[2], None), "a tombstone is no change"
+
+
+@pytest.mark.parametrize("sent", [PLACEHOLDER, PLACEHOLDER_BASE64, PLACEHOLDER_UUID, [PLACEHOLDER]])
+def test_a_large_value_that_an_update_leaves_out_is_that_of_the_event_before(sent: Any) -> None:
+    def change(offset: int, op: str, **after: Any) -> RowEvent:
+        common = dict.fromkeys(("before", "moved_to", "moved_from"))
+        return RowEvent(TOPIC, 0, offset, NOW, op, after=after, source={}, is_tombstone=False, **common)
+
+    first, second = change(0, "c", id=1, a=1, big="text"), change(1, "u", id=1, a=2, big=sent)
+    assert row_at([first, second], NOW) == RowState(second, {"id": 1, "a": 2, "big": "text"})
+    alone = row_at([second], NOW)
+    assert alone is not None
+    assert alone.unknown == {"big"}
 
 
 def test_a_change_is_as_old_as_its_commit_but_a_snapshots_row_as_its_event() -> None:

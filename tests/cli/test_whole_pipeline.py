@@ -499,6 +499,8 @@ def test_a_browser_shows_the_pipeline_its_tables_a_row_and_what_is_wrong(tributa
         tributary.run("ingest")
         assert _states(tributary)["orders"]["state"] == "well"
 
+        _see_a_dead_kafka(tributary, walk)
+
         assert walk.problems == []
         metrics = requests.get(f"{address}/metrics", timeout=30).text
         assert 'tributary_table_events_behind{table="shop.public.orders"}' in metrics
@@ -509,6 +511,14 @@ def test_a_browser_shows_the_pipeline_its_tables_a_row_and_what_is_wrong(tributa
                 assert found.status_code == status, (path, origin)
     with served(tributary.lake_file, tributary.state, "--read-only") as address, chromium() as browser:
         pages.find_no_button(Walk(address, browser), "/table/shop.public.orders")
+
+
+def _see_a_dead_kafka(tributary: Tributary, walk: Walk) -> None:
+    (kafka,) = [one for one in tributary.json("status")["services"] if one["name"] == "kafka"]
+    psutil.Process(kafka["pid"]).kill()
+    pages.see_what_is_wrong(walk, "kafka", "The server died.")
+    tributary.run("up")
+    pages.see_the_pipeline(walk, "shop (PostgreSQL)", needs="All is well")
 
 
 @pytest.mark.long
@@ -615,7 +625,11 @@ def test_a_table_blocked_by_a_changed_type_shows_it_until_a_rebuild(tributary: T
     assert "found string, expected decimal(10,2)" in blocked["reason"]
     assert "tributary rebuild" in blocked["remedy"]
 
-    tributary.run("rebuild", "orders")
+    with served(tributary.lake_file, tributary.state) as address, chromium() as browser:
+        walk = Walk(address, browser)
+        pages.see_what_is_wrong(walk, "shop.public.orders", "found string, expected decimal(10,2)")
+        pages.press(walk, "/table/shop.public.orders", "Rebuild", ends_with="shop.public.orders has")
+        assert walk.problems == []
     tributary.run("ingest")  # The snapshot of the rewritten rows ends.
 
     assert (_states(tributary)["orders"]["state"], _states(tributary)["orders"]["events_behind"]) == (

@@ -46,6 +46,12 @@ def test_a_binary_log_has_to_be_read_from_the_offset_on(offset: Any, unread: int
     assert log_after(offset, FILES) == SourceLog(1800, unread)
 
 
+def test_a_log_that_was_reset_is_told() -> None:
+    found = log_after({"file": "binlog.000011", "pos": 4}, FILES)
+    assert "newest file is number 9: its log was reset" in str(found.problem)
+    assert found.unread is None
+
+
 def test_a_file_that_the_server_has_removed_is_told() -> None:
     found = log_after({"file": "binlog.000006", "pos": 4}, FILES)
     assert "the server's oldest file is number 7" in str(found.problem)

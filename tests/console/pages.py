@@ -30,6 +30,17 @@ def see_the_pipeline(walk: Walk, source: str, *, needs: str) -> None:
         keep(page, "console-pipeline")
 
 
+def see_what_is_wrong(walk: Walk, name: str, problem: str) -> None:
+    """The first page names what needs a person, and why. All other pages still answer."""
+    with walk.page("/") as page:
+        page.get_by_text("Something has to be done").wait_for()
+        page.get_by_text(name, exact=True).first.wait_for()
+        page.get_by_text(problem).first.wait_for()
+    for path in ("/tables", "/quarantine", "/alerts", "/ask"):
+        with walk.page(path) as page:
+            page.get_by_role("link", name="Pipeline").wait_for()
+
+
 def go_from_the_grid_to_a_table(walk: Walk, table: str) -> None:
     """A click on a table leads to its commits and columns."""
     with walk.page("/tables") as page:
@@ -95,7 +106,7 @@ def draw_an_answer(walk: Walk, query: str) -> None:
         page.get_by_role("button", name="Run").click()
         page.get_by_text("Chart", exact=True).click()
         page.locator("canvas").first.wait_for()
-        page.get_by_label("chart").click()
+        page.get_by_role("combobox", name="chart").click()
         page.get_by_role("option", name="pie").click()
         page.locator("canvas").first.wait_for()
 

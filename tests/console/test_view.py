@@ -11,7 +11,7 @@ import pytest
 
 from tests.console.views import ORDERS, USERS, blocked, commit, left_out, trends_of, view_of, well
 from tributary.console.pages.alerts import limits_of
-from tributary.console.pages.ask import as_csv, completions
+from tributary.console.pages.ask import as_csv, completions, quoted
 from tributary.console.pages.frame import ago, cell, counted, table_path
 from tributary.console.pages.table import commit_rows
 from tributary.console.pages.tables import changes_of, rows_of
@@ -93,6 +93,13 @@ def test_completions_are_all_tables_and_each_column_once() -> None:
     assert {"label": "public.orders", "type": "class", "detail": "table"} in offered
     assert [one["detail"] for one in offered if one["label"] == "id"] == ["orders and 1 more"]
     assert [one["detail"] for one in offered if one["label"] == "price"] == ["orders"]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"), [("id", "id"), ("order", '"order"'), ("First Name", '"First Name"'), ('a"b', '"a""b"')]
+)
+def test_a_completed_column_is_quoted_where_sql_needs_it(name: str, text: str) -> None:
+    assert quoted(name) == text
 
 
 def test_csv_has_titles_and_quotes() -> None:

@@ -68,10 +68,29 @@ def test_a_log_that_debezium_does_not_read_is_reported_as_far_as_its_size_is_kno
     rules = Alerts(unread_log_gb=0.5, webhook_env="HOOK")
     sizes = (500_000_000, 500_000_001, None)
     broken = [judged(observed(logs={"web": SourceLog(10**9, size)}), rules=rules) for size in sizes]
-    assert broken == [set(), {("log", "web")}, set()]
-    away, back = observed(logs={"web": SourceLog(problem="away")}), observed(logs={"web": SourceLog(1, 1)})
-    assert not is_known("log", "web", away)
-    assert is_known("log", "web", back)
+    assert broken == [set(), {("unread_log_gb", "web")}, set()]
+
+
+@pytest.mark.parametrize(
+    ("rules", "logs", "is_over"),
+    [
+        (Alerts(unread_log_gb=0.5, webhook_env="HOOK"), {"web": SourceLog(1, 1)}, True),
+        (Alerts(unread_log_gb=0.5, webhook_env="HOOK"), {"web": SourceLog(problem="away")}, False),
+        (Alerts(unread_log_gb=0.5, webhook_env="HOOK"), {}, False),
+        (Alerts(unread_log_gb=0.5, webhook_env="HOOK"), {"crm": SourceLog(1, 1)}, True),
+        (Alerts(webhook_env="HOOK"), {}, True),
+    ],
+)
+def test_an_alert_of_a_log_is_over_once_the_log_is_read_or_nobody_asks_any_more(
+    rules: Alerts, logs: dict[str, SourceLog], is_over: bool
+) -> None:
+    assert is_known("unread_log_gb", "web", observed(logs=logs), rules) == is_over
+
+
+def test_a_rule_of_0_still_counts() -> None:
+    rules = Alerts(quarantine=0, webhook_env="HOOK")
+    assert not is_known("quarantine", NAME, observed(), rules)
+    assert is_known("quarantine", NAME, observed(quarantined={}), rules)
 
 
 def test_a_table_that_was_found_equal_too_long_ago_or_that_differs_is_reported() -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from tributary.api.event_payloads import EventPayloads
 from tributary.contract.errors import TributaryError
+from tributary.contract.unchanged_value import is_unchanged
 
 if TYPE_CHECKING:
     from pyarrow.fs import S3FileSystem
@@ -72,15 +73,41 @@ class RowEvent:
         return {name: (old.get(name), value) for name, value in new.items() if old.get(name) != value}
 
 
-def last_change(events: Sequence[RowEvent], moment: datetime) -> RowEvent | None:
-    """Return the last change of a row that was committed by then, or None. It left the row of that time.
+@dataclass(frozen=True)
+class RowState:
+    """A row as a change has left it. `values` is None if it was deleted.
+
+    unknown  columns that no event up to the change has the value of: it was not changed since before bronze
+    """
+
+    since: RowEvent
+    values: Mapping[str, Any] | None
+    unknown: frozenset[str] = frozenset()
+
+
+def row_at(events: Sequence[RowEvent], moment: datetime) -> RowState | None:
+    """Return the row as it was in the source at a time; None if bronze has no change of it from before.
 
     events  all events of the row, oldest first
 
-    A truncate of the whole table is no event of a row.
+    An update of PostgreSQL may leave out large values that it does not change. They are those of the event
+    before it. A truncate of the whole table is no event of a row.
     """
-    changes = [event for event in events if event.op is not None and event.committed <= moment]
-    return changes[-1] if changes else None
+    last: RowEvent | None = None
+    values: dict[str, Any] = {}
+    for event in events:
+        if event.op is None or event.committed > moment:
+            continue
+        known, last = values, event
+        values = {
+            name: known.get(name, value) if is_unchanged(value) else value
+            for name, value in (event.after or {}).items()
+        }
+    if last is None:
+        return None
+    if last.after is None:
+        return RowState(last, None)
+    return RowState(last, values, frozenset(name for name, value in values.items() if is_unchanged(value)))
 
 
 def parse_key(text: str) -> Mapping[str, str] | str:

@@ -9,6 +9,8 @@ from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 
+from botocore.exceptions import ClientError
+
 from tributary.api.open_lake import OpenLake, TableSummary, open_deployed
 from tributary.aws.session import told_errors
 from tributary.console.view import LakeView, OpenAlert, Part, Pipeline
@@ -25,6 +27,7 @@ from tributary.operations.aws.status import LakeStatus
 from tributary.operations.logs import LogEntry, Redaction, parse_log
 from tributary.operations.table_states import TableState
 
+_ALARMS_OF_ONE_REQUEST = 100
 _UNKNOWN = Pipeline(False, (), None, None, "Jobs", ())
 
 
@@ -66,23 +69,43 @@ class AwsLake:
         return {}
 
     def open_alerts(self) -> Sequence[OpenAlert]:
-        prefix = f"{self.deployed.names.resource}-"
         with self._told():
-            pages = self.deployed.session.cloudwatch.get_paginator("describe_alarms").paginate(
-                AlarmNamePrefix=prefix, AlarmTypes=["MetricAlarm"], StateValue="ALARM"
+            names = self._alarm_names()
+            cloudwatch, prefix = self.deployed.session.cloudwatch, f"{self.deployed.names.resource}-"
+            found = [
+                alarm
+                for first in range(0, len(names), _ALARMS_OF_ONE_REQUEST)
+                for alarm in cloudwatch.describe_alarms(
+                    AlarmNames=names[first : first + _ALARMS_OF_ONE_REQUEST]
+                )["MetricAlarms"]
+            ]
+        return tuple(
+            OpenAlert(
+                "alarm",
+                one["AlarmName"].removeprefix(prefix),
+                one.get("AlarmDescription", ""),
+                one["StateUpdatedTimestamp"].isoformat(timespec="seconds"),
+                "CloudWatch",
             )
-            return tuple(
-                OpenAlert(
-                    one["AlarmName"].removeprefix(prefix),
-                    one["AlarmName"],
-                    one.get("AlarmDescription", ""),
-                    one["StateUpdatedTimestamp"].isoformat(timespec="seconds"),
-                    "CloudWatch",
-                )
-                for page in pages
-                for one in page["MetricAlarms"]
-                if one["StateValue"] == "ALARM"
-            )
+            for one in found
+            if one["StateValue"] == "ALARM"
+        )
+
+    def _alarm_names(self) -> list[str]:
+        """Return the alarms of this lake's stack. Another lake's alarms can have names that begin alike."""
+        stack = self.deployed.names.stack("observability")
+        pages = self.deployed.session.cloudformation.get_paginator("list_stack_resources")
+        try:
+            return [
+                resource["PhysicalResourceId"]
+                for page in pages.paginate(StackName=stack)
+                for resource in page["StackResourceSummaries"]
+                if resource["ResourceType"] == "AWS::CloudWatch::Alarm" and "PhysicalResourceId" in resource
+            ]
+        except ClientError as error:
+            if error.response["Error"]["Code"] == "ValidationError":  # There is no such stack.
+                return []
+            raise
 
     def log_parts(self) -> Sequence[str]:
         with self._told():

@@ -18,6 +18,7 @@ from tributary.local import kafka, spark
 from tributary.local.process import KeptMemory
 from tributary.local.status import PipelineStatus, ServiceStatus, read_status
 from tributary.operations.alerts.keeper import FILE as ALERTS_FILE
+from tributary.operations.alerts.sending import channels
 from tributary.operations.alerts.sent import read_sent
 from tributary.operations.chosen_steps import read_chosen_steps
 from tributary.operations.logs import PARTS, LogEntry, Redaction, known_secrets, read_log
@@ -73,10 +74,8 @@ class LocalLake:
         now, has_kafka = datetime.now(UTC), bool(self.lake.connected_sources)
         found = read_status(self.workspace.state, has_kafka=has_kafka, memory=self._memory)
         running = {one.name for one in found.services if one.state == "running"}
-        view = LakeView(now, pipeline_of(found, self.words), ())
+        view = LakeView(now, pipeline_of(found, self.words), (), logs=self._logs.read(self.workspace))
         try:
-            if {"kafka", "connect"} <= running:
-                view = replace(view, logs=self._logs.read(self.workspace))
             view = replace(view, tables=read_table_states(self.workspace, found, self._quiet))
             if "s3" in running:
                 quarantined = self._quarantined.read(self.open())
@@ -92,11 +91,13 @@ class LocalLake:
             return {}  # The pipeline page says what does not run.
 
     def open_alerts(self) -> Sequence[OpenAlert]:
+        if self.lake.alerts is None:
+            return ()
         sent = read_sent(self.workspace.state.path / ALERTS_FILE)
         return tuple(
-            OpenAlert(one.rule, one.subject, one.text, one.since, channel)
-            for channel, found in sorted(sent.items())
-            for one in found
+            OpenAlert(one.rule, one.subject, one.text, one.since, channel.name)
+            for channel in channels(self.lake.alerts)
+            for one in sent.get(channel.name, ())
         )
 
     def log_parts(self) -> Sequence[str]:

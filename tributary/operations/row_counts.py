@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -46,9 +48,11 @@ class RowCounts:
             found = dict(pool.map(lambda table: (table.name, _count(table, known)), tables))
         counts = {str(name): count for name, count in found.items() if count.instant}
         if counts != known:
-            draft = self.path.with_suffix(".draft")
-            write_private_file(draft, _File(tables=counts).model_dump_json())
-            draft.replace(self.path)
+            # The counts are right without the file. Another command may write it at the same time.
+            with suppress(OSError):
+                draft = self.path.with_suffix(f".{os.getpid()}.draft")
+                write_private_file(draft, _File(tables=counts).model_dump_json())
+                draft.replace(self.path)
         return {name: count.rows for name, count in found.items()}
 
     def _read(self) -> Mapping[str, _Count]:

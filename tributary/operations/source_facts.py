@@ -2,29 +2,44 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 
+from connectors.connect_rest import ConnectRest
 from connectors.engines.source_log import SourceLog
+from tributary.contract.source import Source
 from tributary.contract.table_name import TableName
-from tributary.operations.reconcile.proof import SourceLink
-from tributary.operations.sourced_lake import SourcedLake, passing_errors
+from tributary.local.databases import SourceDatabase
+from tributary.local.running import PipelineDown
+from tributary.operations.sourced_lake import SourcedLake
+from tributary.operations.workspace import Workspace
 
 
-def read_source_logs(lake: SourcedLake) -> Mapping[str, SourceLog]:
+def read_source_logs(workspace: Workspace) -> Mapping[str, SourceLog]:
     """Return the log of each source that Debezium reads, by the source's name.
 
-    A log that cannot be read has the reason as its problem. Raises PipelineDown.
+    A log that cannot be read has the reason as its problem. No server has to run, because a log grows when
+    one does not. Raises PipelineDown before the first start.
     """
-    return {link.source.name: _read_log(lake, link) for link in lake.links()}
+    sources = workspace.lake.connected_sources
+    with ThreadPoolExecutor(max(1, len(sources))) as pool:
+        logs = pool.map(partial(_read_log, workspace), sources)
+        return {source.name: log for source, log in zip(sources, logs, strict=True)}
 
 
-def _read_log(lake: SourcedLake, link: SourceLink) -> SourceLog:
+def _read_log(workspace: Workspace, source: Source) -> SourceLog:
+    lake, settings = workspace.lake, workspace.settings
+    connect = ConnectRest(settings.connect_url)
+    database = SourceDatabase(lake, source, workspace.state, settings)
+    read_offset = partial(connect.offset, lake.source_names(source).connector)
     try:
-        with link.connect() as session:
-            return link.engine.read_log(session, link.lake, link.source, link.read_offset)
-    except passing_errors(lake) as error:
+        with database.connect_for_replication() as session:
+            return database.engine.read_log(session, lake, source, read_offset)
+    except Exception as error:  # noqa: BLE001  A fault of one source must not hide the others.
         return SourceLog(problem=f"Its log cannot be read now: {' '.join(str(error).split())}")
 
 
@@ -48,14 +63,28 @@ def read_source_types(lake: SourcedLake, table: TableName) -> Mapping[str, str]:
 
 @dataclass
 class KeptLogs:
-    """Reads the logs again and again, but at most every some seconds."""
+    """Reads the logs again and again, but at most every some seconds.
+
+    patience  how many seconds a call waits for databases that do not answer. Then it returns what was known.
+    """
 
     seconds: float
+    patience: float = 1.0
     _logs: Mapping[str, SourceLog] = field(default_factory=dict)
     _until: float = 0.0
+    _reading: threading.Thread | None = None
 
-    def read(self, lake: SourcedLake) -> Mapping[str, SourceLog]:
-        if time.monotonic() >= self._until:
-            self._logs = read_source_logs(lake)
+    def read(self, workspace: Workspace) -> Mapping[str, SourceLog]:
+        """Return the logs as they are known now."""
+        if time.monotonic() >= self._until and (self._reading is None or not self._reading.is_alive()):
             self._until = time.monotonic() + self.seconds
+            self._reading = threading.Thread(target=self._refresh, args=(workspace,), daemon=True)
+            self._reading.start()
+            self._reading.join(self.patience)
         return self._logs
+
+    def _refresh(self, workspace: Workspace) -> None:
+        try:
+            self._logs = read_source_logs(workspace)
+        except PipelineDown:
+            self._logs = {}

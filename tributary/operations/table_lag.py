@@ -71,9 +71,10 @@ class QuietTables:
         kept_ends, until, commit = self._kept.get(topic, ({}, 0.0, None))
         return commit if kept_ends == ends and time.monotonic() < until else None
 
-    def keep(self, topic: str, ends: Positions, lag: TableLag) -> None:
-        if lag.behind == 0 and lag.commit is not None:
-            self._kept[topic] = (ends, time.monotonic() + self.seconds, lag.commit)
+    def keep(self, topic: str, ends: Positions, commit: Commit | None) -> None:
+        """Take note of a commit that was just read."""
+        if commit is not None and events_behind(commit.ledger.positions, ends) == 0:
+            self._kept[topic] = (ends, time.monotonic() + self.seconds, commit)
 
 
 def read_lags(workspace: Workspace, quiet: QuietTables | None = None) -> tuple[TableLag, ...]:
@@ -123,11 +124,10 @@ def _kafka_lags(workspace: Workspace, quiet: QuietTables) -> tuple[TableLag, ...
         if commit is None:
             path = f"{names.silver_bucket}/{names.table_path(table)}"
             commit = read_last_commit(workspace.files.filesystem, path)
+            quiet.keep(topic, ends[topic], commit)
         positions = {} if commit is None else commit.ledger.positions
         behind = events_behind(positions, ends[topic])
-        found = TableLag(table, behind, commit, sum(ends[topic].values()))
-        quiet.keep(topic, ends[topic], found)
-        return found
+        return TableLag(table, behind, commit, sum(ends[topic].values()))
 
     with ThreadPoolExecutor(_READERS) as pool:
         return tuple(pool.map(lag, ends))

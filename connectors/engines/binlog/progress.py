@@ -84,6 +84,13 @@ def log_after(offset: Mapping[str, Any] | None, files: Mapping[int, int]) -> Sou
             kept,
             problem=f"The connector has read up to {read}, and the server's oldest file is number {oldest}.",
         )
+    # The log can have got its next file between the two readings.
+    if files and read.file > max(files) + 1:
+        return SourceLog(
+            kept,
+            problem=f"The connector has read up to {read}, and the server's newest file is number "
+            f"{max(files)}: its log was reset, or it is another server.",
+        )
     unread = sum(
         size - (read.byte if file == read.file else 0) for file, size in files.items() if file >= read.file
     )

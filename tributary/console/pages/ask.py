@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from io import BytesIO, StringIO
 from typing import TYPE_CHECKING, Any
 
@@ -91,7 +93,22 @@ def completions(columns: Mapping[TableName, list[str]]) -> Iterator[Mapping[str,
             tables_of.setdefault(name, []).append(table.table)
     for name, tables in tables_of.items():
         detail = tables[0] if len(tables) == 1 else f"{tables[0]} and {len(tables) - 1} more"
-        yield {"label": name, "type": "property", "detail": detail}
+        yield {"label": name, "type": "property", "detail": detail, "apply": quoted(name)}
+
+
+def quoted(name: str) -> str:
+    """Return a column's name as SQL needs it."""
+    if re.fullmatch(r"[a-z_][a-z0-9_]*", name) and name not in _reserved():
+        return name
+    return '"' + name.replace('"', '""') + '"'
+
+
+@cache
+def _reserved() -> frozenset[str]:
+    import duckdb
+
+    rows = duckdb.execute("SELECT keyword_name FROM duckdb_keywords() WHERE keyword_category = 'reserved'")
+    return frozenset(name for (name,) in rows.fetchall())
 
 
 def _show(found: pa.Table) -> None:
@@ -104,7 +121,7 @@ def _show(found: pa.Table) -> None:
             "Parquet", on_click=lambda: ui.download.content(as_parquet(found), "answer.parquet")
         )
         parquet.props("flat dense")
-    if found.num_columns > 1 and found.num_rows:
+    if len(set(found.column_names)) > 1 and found.num_rows:
         with ui.expansion("Chart").classes("w-full").props("dense"):
             _chart(found)
     answer_grid(found, "h-[60vh]")

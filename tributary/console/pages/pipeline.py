@@ -43,8 +43,10 @@ def add(console: Console) -> None:
                 _read_again(console, view)
 
             content(view)
-            ui.label("Events in a second").classes("text-lg font-bold")
-            chart = ui.echart(rates_options(console.trends.rates, view.at)).classes("w-full h-48")
+            chart = None
+            if any(table.ended is not None for table in view.tables):
+                ui.label("Events in a second").classes("text-lg font-bold")
+                chart = ui.echart(rates_options(console.trends.rates, view.at)).classes("w-full h-48")
 
             @ui.refreshable
             def servers(view: LakeView) -> None:
@@ -56,7 +58,8 @@ def add(console: Console) -> None:
                 view = await console.view()
                 content.refresh(view)
                 servers.refresh(view)
-                chart.options.update(rates_options(console.trends.rates, view.at))
+                if chart is not None:
+                    chart.options.update(rates_options(console.trends.rates, view.at))
 
             ui.timer(console.shown.seconds, look)
 
@@ -208,9 +211,9 @@ def _read_again(console: Console, view: LakeView) -> None:
     for name, snapshot in found:
         with ui.row().classes("items-center gap-3 w-full"):
             ui.link(str(name), table_path(name)).classes("min-w-48")
-            ui.linear_progress(
-                snapshot.rows / snapshot.total if snapshot.total else 0.0, show_value=False
-            ).classes("grow min-w-32").props(f'aria-label="{name.table}"')
+            part = snapshot.rows / snapshot.total if snapshot.total else 0.0
+            bar = ui.linear_progress(part, show_value=False).classes("grow min-w-32")
+            bar.props["aria-label"] = name.table  # Not parsed, because a name can hold quotes.
             ui.label(snapshot_text(snapshot, console.trends.time_left(name, snapshot)))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from nicegui import ui
 
-from tributary.api.row_events import RowEvent, last_change
+from tributary.api.row_events import RowEvent, RowState, row_at
 from tributary.api.time_travel import time_of
 from tributary.console.console import Console
 from tributary.console.pages.frame import PATIENCE_SECONDS, cell, page_frame, show_error
@@ -59,7 +59,7 @@ def add(console: Console) -> None:
                     return
                 with row:
                     try:
-                        _row_at(last_change(found, time_of(str(as_of.value).strip())))
+                        _row_at(row_at(found, time_of(str(as_of.value).strip())))
                     except TributaryError as error:
                         show_error(error, console)
 
@@ -70,18 +70,18 @@ def add(console: Console) -> None:
                 await look()
 
 
-def _row_at(last: RowEvent | None) -> None:
-    """Show the row that a change has left."""
+def _row_at(found: RowState | None) -> None:
+    """Show a row as it was."""
     with ui.card().classes("w-full border-l-4 border-blue-500 gap-1"):
-        if last is None:
+        if found is None:
             ui.label("Bronze has no event of this key from that time or before.")
             return
-        since = f"since {last.committed:%Y-%m-%d %H:%M:%S.%f} UTC"
-        if last.after is None:
+        since = f"since {found.since.committed:%Y-%m-%d %H:%M:%S.%f} UTC"
+        if found.values is None:
             ui.label(f"There was no such row, {since}.").classes("font-bold")
             return
         ui.label(f"The row, as it was {since}").classes("font-bold")
-        _values(last.after)
+        _values({name: _NOT_KNOWN if name in found.unknown else one for name, one in found.values.items()})
 
 
 def _event(event: RowEvent) -> None:
@@ -109,6 +109,8 @@ def _origin(event: RowEvent) -> str:
     """Return what the event tells of its transaction and its place in the source's log."""
     facts = {name: value for name, value in event.source.items() if name not in _NOT_OF_THE_CHANGE}
     told = ", ".join(f"{name} {_shown(value)}" for name, value in facts.items() if value not in (None, ""))
+    if event.op == "r" or "ts_ms" not in event.source:
+        return told
     return f"committed {event.committed:%Y-%m-%d %H:%M:%S.%f} UTC: {told}"
 
 
@@ -116,6 +118,9 @@ _NOT_OF_THE_CHANGE = {
     "version", "connector", "name", "db", "schema", "table", "ts_ms", "ts_us", "ts_ns", "sequence", "query",
 }  # fmt: skip
 """What Debezium's `source` says of every change of the table, and what is shown otherwise."""
+
+
+_NOT_KNOWN = "not changed since before the first event in bronze"
 
 
 def _values(row: Mapping[str, Any]) -> None:

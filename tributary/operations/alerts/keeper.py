@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
+from connectors.engines.source_log import SourceLog
 from tributary.contract.alerts import Alerts
 from tributary.contract.remedies import Words
 from tributary.contract.table_name import TableName
@@ -78,13 +79,13 @@ class AlertKeeper:
             observed = (self.observe or self._observe)()
             alerts = judge(rules, observed, self._ages.of(observed), self.words)
             for channel in self.through if self.through is not None else channels(rules):
-                self._send(channel, alerts, observed)
+                self._send(channel, rules, alerts, observed)
 
-    def _send(self, channel: Channel, alerts: Sequence[Alert], observed: Observation) -> None:
+    def _send(self, channel: Channel, rules: Alerts, alerts: Sequence[Alert], observed: Observation) -> None:
         path = self.workspace.state.path / FILE
         everything = dict(read_sent(path))
         sent = {one.key: one for one in everything.get(channel.name, ())}
-        known = [one.key for one in sent.values() if is_known(one.rule, one.subject, observed)]
+        known = [one.key for one in sent.values() if is_known(one.rule, one.subject, observed, rules)]
         found = changes(sent.values(), alerts, known)
         lake = self.workspace.lake.name
         try:
@@ -109,14 +110,15 @@ class AlertKeeper:
     def _observe(self) -> Observation:
         pipeline = read_status(self.workspace.state)
         running = {service.name for service in pipeline.services if service.state == "running"}
+        logs = self._read_logs()
         if not {kafka.SERVICE, s3.SERVICE} <= running:
-            return Observation(datetime.now(UTC), pipeline, None)
+            return Observation(datetime.now(UTC), pipeline, None, logs=logs)
         tables = read_table_states(self.workspace, pipeline)
-        rules = self.workspace.lake.alerts
-        logs = (
-            self._logs.read(self.workspace) if rules is not None and rules.unread_log_gb is not None else {}
-        )
         return Observation(datetime.now(UTC), pipeline, tables, self._count_quarantined(), logs)
+
+    def _read_logs(self) -> Mapping[str, SourceLog]:
+        rules: Alerts | None = self.workspace.lake.alerts
+        return {} if rules is None or rules.unread_log_gb is None else self._logs.read(self.workspace)
 
     def _count_quarantined(self) -> Mapping[TableName, int] | None:
         rules: Alerts | None = self.workspace.lake.alerts

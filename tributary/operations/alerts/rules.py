@@ -18,7 +18,7 @@ from tributary.operations.table_states import TableState
 from tributary.operations.verify.view import is_different as is_found_different
 from tributary.operations.verify.view import sentence, verified_as_of
 
-Rule = Literal["freshness", "lag", "quarantine", "blocked", "verified", "log"]
+Rule = Literal["freshness", "lag", "quarantine", "blocked", "verified", "unread_log_gb"]
 
 _MILLISECONDS = 1000
 
@@ -87,12 +87,20 @@ def judge(
     return tuple(_judged(rules, observed, ages, words))
 
 
-def is_known(rule: str, subject: str, observed: Observation) -> bool:
-    """Return whether an observation would show that this alert still holds."""
+def is_known(rule: str, subject: str, observed: Observation, rules: Alerts) -> bool:
+    """Return whether an observation would show that this alert still holds.
+
+    An alert of a rule that the lake file no longer has does not."""
+    limit = getattr(rules, rule, None)
+    if limit is None or limit is False:
+        return True
     if rule == "quarantine":
         return observed.quarantined is not None
-    if rule == "log":
-        return (log := observed.logs.get(subject)) is not None and log.unread is not None
+    if rule == "unread_log_gb":
+        if not observed.logs:
+            return False
+        # All of the lake's sources are among them.
+        return subject not in observed.logs or observed.logs[subject].unread is not None
     is_of_pipeline = subject in {one.name for one in observed.pipeline.services} | {
         one.name for one in observed.pipeline.connectors
     }
@@ -139,7 +147,7 @@ def _judged(
                 f"Debezium has not read {size_text(log.unread)} of the database's log, more than "
                 f"{size_text(limit)}. The database keeps {size_text(log.kept or log.unread)} of it."
             )
-            yield Alert("log", source, text)
+            yield Alert("unread_log_gb", source, text)
 
 
 def _failure(connector: ConnectorStatus, words: Words) -> str:

@@ -1,0 +1,64 @@
+"""The logs of databases are read side by side, and nobody waits long for one that is away."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from connectors.engines.source_log import SourceLog
+from tests.ports import free_port
+from tributary.contract.lake import parse_lake
+from tributary.local.state import StateFolder, choose_settings
+from tributary.operations import source_facts
+from tributary.operations.source_facts import KeptLogs, read_source_logs
+from tributary.operations.workspace import Workspace
+
+
+def workspace_of(folder: Path, port: int) -> Workspace:
+    entries = "".join(
+        f'[source.{name}]\nengine = "{engine}"\n{more}tables = ["shop.*"]\n'
+        f'[source.{name}.connection]\nhost = "127.0.0.1"\nport = {port}\nuser = "reader"\n'
+        'password_env = "HUNTER"\n'
+        for name, engine, more in (("web", "postgres", 'database = "shop"\n'), ("stock", "mysql", ""))
+    )
+    lake = parse_lake(f'[lake]\nname = "shop"\n{entries}')
+    state = StateFolder(folder)
+    state.create()
+    state.write_settings(choose_settings(state, lake.name, {}, frozenset()))
+    return Workspace(folder / "lake.toml", lake, state)
+
+
+def test_a_log_that_cannot_be_read_has_the_reason_and_no_secret(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HUNTER", "hunter2")
+    logs = read_source_logs(workspace_of(tmp_path / "state", free_port()))
+    assert logs.keys() == {"web", "stock"}
+    for log in logs.values():
+        assert str(log.problem).startswith("Its log cannot be read now: ")
+        assert "no connection to the database" in str(log.problem)
+        assert "hunter2" not in str(log.problem)
+        assert (log.kept, log.unread) == (None, None)
+
+
+def test_a_database_that_does_not_answer_delays_nobody_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers, asked = threading.Event(), 0
+    known = {"web": SourceLog(kept=5)}
+
+    def read(_: Workspace) -> Any:
+        nonlocal asked
+        asked += 1
+        assert answers.wait(30)
+        return known
+
+    monkeypatch.setattr(source_facts, "read_source_logs", read)
+    kept, workspace = KeptLogs(seconds=0, patience=0.01), cast(Workspace, None)
+    assert [kept.read(workspace) for _ in range(3)] == [{}, {}, {}]
+    assert asked == 1, "one question at a time"
+    answers.set()
+    assert kept._reading is not None
+    kept._reading.join(30)
+    assert kept.read(workspace) == known
