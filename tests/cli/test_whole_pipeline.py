@@ -518,7 +518,7 @@ def _see_a_dead_kafka(tributary: Tributary, walk: Walk) -> None:
     psutil.Process(kafka["pid"]).kill()
     pages.see_what_is_wrong(walk, "kafka", "The server died.")
     tributary.run("up")
-    pages.see_the_pipeline(walk, "shop (PostgreSQL)", needs="All is well")
+    pages.see_that_all_is_well(walk)
 
 
 @pytest.mark.long

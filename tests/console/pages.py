@@ -30,6 +30,11 @@ def see_the_pipeline(walk: Walk, source: str, *, needs: str) -> None:
         keep(page, "console-pipeline")
 
 
+def see_that_all_is_well(walk: Walk) -> None:
+    with walk.page("/") as page:
+        page.get_by_text("All is well").wait_for()
+
+
 def see_what_is_wrong(walk: Walk, name: str, problem: str) -> None:
     """The first page names what needs a person, and why. All other pages still answer."""
     with walk.page("/") as page:

@@ -127,7 +127,7 @@ def _hop(title: str, part: Part | None = None, path: str | None = None) -> Any:
     """Return a part of the way. Its title leads to its page, or to its log."""
     if part is not None and part.log is not None:
         path = _log_path(part.log)
-    card = ui.card().classes("grow min-w-32 gap-1")
+    card = ui.card().classes("grow basis-0 min-w-36 gap-1")
     with card:
         if path is None:
             ui.label(title).classes("font-bold")
