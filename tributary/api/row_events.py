@@ -90,8 +90,8 @@ def row_at(events: Sequence[RowEvent], moment: datetime) -> RowState | None:
 
     events  all events of the row, oldest first
 
-    An update of PostgreSQL may leave out large values that it does not change. They are those of the event
-    before it. A truncate of the whole table is no event of a row.
+    An update of PostgreSQL may leave out large values that it does not change. Then the event before it
+    has them. A truncate of the whole table is no event of a row.
     """
     last: RowEvent | None = None
     values: dict[str, Any] = {}

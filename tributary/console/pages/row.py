@@ -106,7 +106,7 @@ def _event(event: RowEvent) -> None:
 
 
 def _origin(event: RowEvent) -> str:
-    """Return what the event tells of its transaction and its place in the source's log."""
+    """Return the event's transaction and its place in the source's log."""
     facts = {name: value for name, value in event.source.items() if name not in _NOT_OF_THE_CHANGE}
     told = ", ".join(f"{name} {_shown(value)}" for name, value in facts.items() if value not in (None, ""))
     if event.op == "r" or "ts_ms" not in event.source:
