@@ -11,10 +11,10 @@ from functools import partial
 
 from connectors.connect_rest import ConnectRest
 from connectors.engines.source_log import SourceLog
+from tributary.contract.errors import TributaryError
 from tributary.contract.source import Source
 from tributary.contract.table_name import TableName
 from tributary.local.databases import SourceDatabase
-from tributary.local.running import PipelineDown
 from tributary.operations.sourced_lake import SourcedLake
 from tributary.operations.workspace import Workspace
 
@@ -86,5 +86,5 @@ class KeptLogs:
     def _refresh(self, workspace: Workspace) -> None:
         try:
             self._logs = read_source_logs(workspace)
-        except PipelineDown:
+        except TributaryError:  # The folder was never started, or is damaged: other parts say so.
             self._logs = {}
