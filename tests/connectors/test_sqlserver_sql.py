@@ -179,6 +179,19 @@ def test_a_removal_may_run_again_and_drops_only_what_is_the_sources_own() -> Non
     assert "WHERE lake = N'shop-1' AND source = N'erp'" in "".join(others)
 
 
+def test_debeziums_heartbeat_writes_one_row_once_a_minute_at_most() -> None:
+    query = preparation.heartbeat_query(LAKE, source_of())
+
+    (parsed,) = sqlglot.parse(query, read="tsql")
+    assert isinstance(parsed, exp.Merge)
+    assert parsed.this.sql("tsql").startswith("[ERP-1].[tributary].[heartbeat]")
+    updated, inserted = parsed.args["whens"].expressions
+    assert updated.args["condition"].sql("tsql") == ("h.beaten_at < DATEADD(MINUTE, -1, SYSUTCDATETIME())")
+    assert inserted.args["matched"] is False
+    statement = preparation.heartbeat_statement(LAKE, source_of())
+    assert "DATEADD" not in statement
+
+
 OLD, OFFSET, LATER, LAST = (bytes([0] * 9 + [number]) for number in (1, 2, 3, 4))
 
 
