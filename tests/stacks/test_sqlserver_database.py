@@ -216,6 +216,12 @@ def test_the_server_exists_before_it_is_prepared_and_the_password_rotates_afterw
     found = synthesized(OWN).templates["Database"]["Resources"]
     (prepared,) = (name for name, one in found.items() if one["Type"] == "Custom::TributaryPreparedSqlServer")
     assert any(name.startswith("ErpInstance") for name in found[prepared]["DependsOn"])
+    # At a deletion, the function reaches the server until it has cleaned up.
+    ways = {name for name, one in found.items() if one["Type"] == "AWS::EC2::SecurityGroupIngress"}
+    of_server = {name for name in ways if name.startswith("ErpSecurityGroup")}
+    assert of_server
+    assert of_server <= {*found[prepared]["DependsOn"]}
+    assert any(name.startswith("SqlServerBootstrapPolicy") for name in found[prepared]["DependsOn"])
     (rotation,) = (
         one
         for name, one in found.items()

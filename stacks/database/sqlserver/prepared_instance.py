@@ -110,7 +110,8 @@ def prepared(
             **of_server,
         },
     )
-    resource.node.add_dependency(server.instance, function.permission)
+    # CloudFormation deletes in the reverse order: the function must still reach the server then.
+    resource.node.add_dependency(server.instance, server.security_group, function.permission)
     call_every_minute(
         server,
         function.function,
