@@ -247,6 +247,8 @@ def test_each_instance_has_its_alarms_and_an_existing_server_has_none(synthesize
     assert alarms["tributary-shop-table-not-captured-erp"]["MetricName"] == UNRECORDED
     storage = alarms["tributary-shop-database-storage-erp"]
     assert storage["Threshold"] == 2 * 1024**3
+    # Amazon RDS enlarges a volume after five minutes with as little.
+    assert (storage["DatapointsToAlarm"], storage["EvaluationPeriods"]) == (15, 20)
     assert storage["Dimensions"] == [{"Name": "DBInstanceIdentifier", "Value": NAME}]
     assert alarms["tributary-shop-database-cpu-erp"]["MetricName"] == "CPUUtilization"
     of_existing = _resources(synthesized, "sql-server", "AWS::CloudWatch::Alarm", "Observability")
