@@ -16,7 +16,6 @@ from typing import Any
 import pytest
 
 from stacks.database.sqlserver.prepared_instance import preparation, write_code
-from stacks.functions.bootstrap.requests import Services
 from stacks.functions.sqlserver_bootstrap import server as server_module
 from stacks.functions.sqlserver_bootstrap.main import AGE, UNRECORDED, Outside, serve
 from stacks.functions.sqlserver_bootstrap.preparation import SqlServerPreparation
@@ -51,6 +50,9 @@ class Function:
     now: float = 0.0
     secrets: dict[str, str] = field(default_factory=lambda: dict(SECRETS))
 
+    def __post_init__(self) -> None:
+        self.server.spend = self._spend
+
     def asked(
         self, kind: str, wanted: SqlServerPreparation, before: SqlServerPreparation | None = None
     ) -> Mapping[str, Any]:
@@ -71,13 +73,13 @@ class Function:
         }
         if before is not None:
             event["OldResourceProperties"] = {**properties, "Preparation": before.to_json()}
-        serve(event, Context(), self._services(), self._outside())
+        serve(event, Context(), self._outside())
         return self.answers[-1]
 
     def scheduled(self, wanted: SqlServerPreparation) -> dict[str, float]:
         of_lake = {"Namespace": "Tributary", "Lake": "shop", "Source": "erp"}
         event = {**_of_server(), **of_lake, "Preparation": wanted.to_json()}
-        serve(event, Context(), self._services(), self._outside())
+        serve(event, Context(), self._outside())
         namespace, metrics = self.metrics[-1]
         assert namespace == "Tributary"
         for metric in metrics:
@@ -87,23 +89,23 @@ class Function:
             ]
         return {metric["MetricName"]: metric["Value"] for metric in metrics}
 
-    def _services(self) -> Services:
-        return Services(
-            rds_data=None,  # type: ignore[arg-type]  # SQL Server has no Data API
-            rds=None,  # type: ignore[arg-type]  # no parameter is set
-            read_password=lambda secret: self.secrets[secret],
-            answer=lambda _, body: self.answers.append(json.loads(body)),
-            sleep=self._sleep,
-        )
+    def _read_password(self, secret: str) -> str:
+        return self.secrets[secret]
 
     def _sleep(self, seconds: float) -> None:
         self.slept.append(seconds)
+        self._spend(seconds)
+
+    def _spend(self, seconds: float) -> None:
         self.now += seconds
 
     def _outside(self) -> Outside:
         return Outside(
             send=lambda namespace, metrics: self.metrics.append((namespace, metrics)),
+            read_password=self._read_password,
+            answer=lambda _, body: self.answers.append(json.loads(body)),
             open=self.server.open,
+            sleep=self._sleep,
             clock=lambda: self.now,
         )
 
@@ -118,9 +120,9 @@ def _of_server() -> dict[str, str]:
     }
 
 
-def _lake(source: str = "erp") -> Lake:
+def _lake(source: str = "erp", database: str = "ERP") -> Lake:
     return parse_lake(
-        f'[lake]\nname = "shop"\n[source.{source}]\nengine = "sqlserver"\ndatabase = "ERP"\n'
+        f'[lake]\nname = "shop"\n[source.{source}]\nengine = "sqlserver"\ndatabase = "{database}"\n'
         'tables = ["dbo.*"]\n'
     )
 
@@ -202,6 +204,21 @@ def test_a_refused_login_fails_the_deployment_in_the_server_s_words(function: Fu
     assert answer["Status"] == "FAILED"
     assert answer["Reason"] == "Refused: Login failed for user 'lakeadmin'."
     assert function.slept == []
+
+
+@pytest.mark.parametrize("kind", ["Create", "Update", "Delete"])
+def test_cloudformation_gets_an_answer_before_the_function_s_time_is_over(
+    function: Function, kind: str
+) -> None:
+    wanted = _prepared()
+    function.asked("Create", wanted)
+    function.now = 0
+    batches = (*wanted.setup, wanted.capture, *wanted.afterwards, *wanted.removal)
+    function.server.slow = dict.fromkeys(batches, 290.0)
+    answer = function.asked(kind, wanted)
+    assert answer["Status"] == ("SUCCESS" if kind == "Delete" else "FAILED")
+    assert function.now <= 870
+    assert function.server.sessions == 0
 
 
 def test_what_debezium_s_user_finds_missing_fails_the_deployment(function: Function) -> None:
@@ -324,7 +341,8 @@ def test_what_belongs_to_the_source_goes_and_the_database_stays(function: Functi
     answer = function.asked("Delete", wanted)
     assert (answer["Status"], answer["PhysicalResourceId"]) == ("SUCCESS", "what CloudFormation knows it as")
     assert "ERP" in function.server.databases
-    assert wanted.user not in {*function.server.logins, *function.server.users}
+    assert wanted.user not in function.server.logins
+    assert function.server.users == set()
     assert function.server.recorded == {}
 
 
@@ -410,3 +428,5 @@ def test_the_function_starts_from_what_its_asset_holds(tmp_path: Path) -> None:
     assert session.startswith(str(tmp_path))
     assert has_roots == "True"
     assert list(tmp_path.glob("lambda-pymssql*"))
+    modules = {each.name for each in (tmp_path / "stacks/functions/bootstrap").iterdir()}
+    assert modules == {"__init__.py", "answers.py"}

@@ -178,8 +178,8 @@ def _secrets(instances: Sequence[SqlServerInstance], key: kms.IKey | None) -> li
     return statements
 
 
-_OF_BOOTSTRAP = ("__init__.py", "requests.py", "data_api.py", "slot_limit.py")
-"""The modules of the other bootstrap function with which this one answers CloudFormation."""
+_OF_BOOTSTRAP = ("__init__.py", "answers.py")
+"""The modules of the other bootstrap functions with which this one answers CloudFormation."""
 
 _METRICS = iam.PolicyStatement(
     actions=["cloudwatch:PutMetricData"],

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, cast
 
 import pymssql
 
-from connectors.engines.sqlserver.session import Session, number_of, open_session, told_by
+from connectors.engines.sqlserver.session import (
+    Session,
+    limit_statements,
+    number_of,
+    open_session,
+    told_by,
+)
 
 Result = TypeVar("Result")
 
@@ -20,6 +27,8 @@ ROOTS = Path(__file__).with_name("rds.pem")
 
 _PAUSE_SECONDS = 5.0
 _STATEMENT_SECONDS = 300
+_LOGIN_SECONDS = 10
+"""The driver's limit for a login, in `connectors.engines.sqlserver.session`."""
 _NO_SERVER = {20002, 20003, 20006, 20009, 20017}
 """The driver's codes for a server that does not answer, and for one that went away."""
 _PASSING = _NO_SERVER | {
@@ -40,6 +49,25 @@ class Refused(Exception):
 
 class NotReady(Exception):
     """The server does not answer, or not yet as it will."""
+
+
+@dataclass(frozen=True)
+class Deadline:
+    """The end of a request. What begins before it must end before it, too."""
+
+    at: float = math.inf
+    clock: Callable[[], float] = time.monotonic
+
+    @classmethod
+    def after(cls, seconds: float, clock: Callable[[], float] = time.monotonic) -> Deadline:
+        return cls(clock() + seconds, clock)
+
+    def seconds_for(self, most: int, least: int = 1) -> int:
+        """Return how long a step may take: `most`, or what is left. Raises NotReady if that is too little."""
+        left = self.at - self.clock()
+        if left < least:
+            raise NotReady("no time is left for it")
+        return int(min(most, left))
 
 
 class Open(Protocol):
@@ -70,16 +98,18 @@ class Server:
     port: int
     is_verified: bool
     open: Open = open_session
+    deadline: Deadline = field(default_factory=Deadline)
 
     @classmethod
-    def of(cls, properties: Mapping[str, str], open_: Open = open_session) -> Server:
+    def of(cls, properties: Mapping[str, str], open_: Open, deadline: Deadline) -> Server:
         verified = properties["SslMode"] == "verified"
-        return cls(properties["Host"], int(properties["Port"]), verified, open_)
+        return cls(properties["Host"], int(properties["Port"]), verified, open_, deadline)
 
     @contextmanager
     def session(self, user: str, password: str, database: str) -> Iterator[Session]:
         """Open a session, and close it at the end. Raises NotReady and Refused, also for what runs in it."""
         with told():
+            timeout = self.deadline.seconds_for(_STATEMENT_SECONDS, _LOGIN_SECONDS)
             session = self.open(
                 self.host,
                 self.port,
@@ -88,10 +118,10 @@ class Server:
                 database,
                 is_encrypted=True,
                 ca_file=str(ROOTS) if self.is_verified else None,
-                timeout=_STATEMENT_SECONDS,
+                timeout=timeout,
             )
             try:
-                yield session
+                yield cast(Session, _Limited(session, self.deadline))
             finally:
                 session.close()
 
@@ -102,6 +132,18 @@ class Server:
                 return True
         except Refused:
             return False
+
+
+@dataclass(frozen=True)
+class _Limited:
+    """A session whose statements end before the deadline."""
+
+    session: Session
+    deadline: Deadline
+
+    def cursor(self, **options: Any) -> Any:
+        limit_statements(self.session, self.deadline.seconds_for(_STATEMENT_SECONDS))
+        return self.session.cursor(**options)
 
 
 @contextmanager
@@ -120,19 +162,20 @@ class Patience:
     """How to wait for a server."""
 
     sleep: Callable[[float], None] = time.sleep
-    clock: Callable[[], float] = time.monotonic
+    deadline: Deadline = field(default_factory=Deadline)
 
-    def until_ready(self, action: Callable[[], Result], seconds: float) -> Result:
+    def until_ready(self, action: Callable[[], Result], seconds: float = math.inf) -> Result:
         """Return the result of the action. Retry it for `seconds` while the server is not ready.
 
         Raises the action's last exception.
         """
-        began = self.clock()
+        now = self.deadline.clock
+        end = min(now() + seconds, self.deadline.at)
         while True:
             try:
                 return action()
             except NotReady as error:
-                if self.clock() - began + _PAUSE_SECONDS > seconds:
+                if now() + _PAUSE_SECONDS > end:
                     raise
                 print(f"not ready yet: {error}")
                 self.sleep(_PAUSE_SECONDS)
