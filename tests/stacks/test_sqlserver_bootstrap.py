@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 
 from stacks.database.sqlserver.prepared_instance import preparation, write_code
 from stacks.functions.sqlserver_bootstrap import server as server_module
@@ -49,6 +50,7 @@ class Function:
     slept: list[float] = field(default_factory=list)
     now: float = 0.0
     secrets: dict[str, str] = field(default_factory=lambda: dict(SECRETS))
+    denials: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.server.spend = self._spend
@@ -90,6 +92,9 @@ class Function:
         return {metric["MetricName"]: metric["Value"] for metric in metrics}
 
     def _read_password(self, secret: str) -> str:
+        if self.denials:
+            code = self.denials.pop(0)
+            raise ClientError({"Error": {"Code": code, "Message": "no"}}, "GetSecretValue")
         return self.secrets[secret]
 
     def _sleep(self, seconds: float) -> None:
@@ -198,12 +203,38 @@ def test_a_server_that_starts_or_recovers_is_waited_for(function: Function) -> N
     assert len(function.slept) == 4
 
 
-def test_a_refused_login_fails_the_deployment_in_the_server_s_words(function: Function) -> None:
+def test_a_login_that_stays_refused_fails_the_deployment_in_the_server_s_words(function: Function) -> None:
     function.server.logins[ADMIN] = "something else"
     answer = function.asked("Create", _prepared())
     assert answer["Status"] == "FAILED"
-    assert answer["Reason"] == "Refused: Login failed for user 'lakeadmin'."
-    assert function.slept == []
+    assert answer["Reason"] == "NotReady: Login failed for user 'lakeadmin'."
+    assert 20 <= function.now <= 30
+
+
+def test_a_login_while_the_administrator_s_secret_rotates_is_tried_again(function: Function) -> None:
+    refused = refusal(18456, "Login failed for user 'lakeadmin'.")
+    # The server has been away for longer than a rotation takes.
+    function.server.failures = [*[NO_ANSWER] * 20, refused, refused]
+    assert function.asked("Create", _prepared())["Status"] == "SUCCESS"
+    assert len(function.slept) == 22
+
+
+@pytest.mark.parametrize("kind", ["Create", "Delete"])
+def test_a_policy_that_takes_effect_late_is_waited_for(function: Function, kind: str) -> None:
+    function.denials = ["AccessDeniedException"] * 20
+    assert function.asked(kind, _prepared())["Status"] == "SUCCESS"
+    assert function.denials == []
+    assert function.server.sessions == 0
+
+
+def test_a_secret_that_stays_denied_or_is_gone_fails_the_deployment(function: Function) -> None:
+    function.denials = ["AccessDeniedException"] * 1_000
+    answer = function.asked("Create", _prepared())
+    assert (answer["Status"], answer["Reason"].partition(":")[0]) == ("FAILED", "NotReady")
+    assert 110 <= function.now <= 120
+    function.denials, before = ["ResourceNotFoundException"], function.now
+    assert function.asked("Create", _prepared())["Status"] == "FAILED"
+    assert function.now == before
 
 
 @pytest.mark.parametrize("kind", ["Create", "Update", "Delete"])

@@ -10,6 +10,7 @@ from typing import Any
 
 import boto3
 from botocore.config import Config
+from botocore.exceptions import ClientError
 
 from connectors.engines.sqlserver.session import open_session
 from stacks.functions.bootstrap.answers import (
@@ -30,7 +31,7 @@ from stacks.functions.sqlserver_bootstrap.preparation import (
     look_after,
     prepare,
 )
-from stacks.functions.sqlserver_bootstrap.server import Deadline, Open, Patience, Server
+from stacks.functions.sqlserver_bootstrap.server import Deadline, NotReady, Open, Patience, Server
 
 AGE = "CaptureAge"
 """The metric of the seconds since CDC has recorded anything. It does so every five minutes at least."""
@@ -39,6 +40,9 @@ UNRECORDED = "UnrecordedTables"
 """The metric of the tables that CDC does not record as they are now."""
 
 _LOOK_SECONDS = 20.0
+_DENIED = {"AccessDenied", "AccessDeniedException"}
+_DENIED_SECONDS = 120.0
+"""A new role's policy takes effect within seconds, but not at once."""
 _QUICK = Config(connect_timeout=5, read_timeout=10, retries={"total_max_attempts": 3})
 """Without it, a service that does not answer could use up the time for a request."""
 
@@ -72,7 +76,7 @@ class _Request:
         return Patience(self.outside.sleep, self.deadline)
 
     def administrator(self) -> Administrator:
-        """Return the administrator, with the password as it is now: it rotates."""
+        """Return the administrator, with the password as it is now: it rotates. Raises NotReady."""
         server = Server.of(self.properties, self.outside.open, self.deadline)
         return Administrator(server, self.properties["AdminUser"], self.password("AdminSecret"))
 
@@ -82,8 +86,13 @@ class _Request:
             pass
 
     def password(self, secret: str) -> str:
-        """Return the password in the secret that a property names."""
-        return self.outside.read_password(self.properties[secret])
+        """Return the password in the secret that a property names. Raises NotReady."""
+        try:
+            return self.outside.read_password(self.properties[secret])
+        except ClientError as error:
+            if error.response["Error"].get("Code") not in _DENIED:
+                raise
+            raise NotReady(str(error), _DENIED_SECONDS) from None
 
 
 def handle(event: Event, context: Context) -> None:

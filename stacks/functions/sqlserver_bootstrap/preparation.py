@@ -79,7 +79,7 @@ class Administrator:
 
     def session(self, database: str = _MASTER) -> AbstractContextManager[Session]:
         """Open a session. Raises NotReady and Refused, also for what runs in it."""
-        return self.server.session(self.user, self.password, database)
+        return self.server.session(self.user, self.password, database, rotates=True)
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,9 @@ _PAUSE_SECONDS = 5.0
 _STATEMENT_SECONDS = 300
 _LOGIN_SECONDS = 10
 """The driver's limit for a login, in `connectors.engines.sqlserver.session`."""
+_LOGIN_FAILED = 18456
+_ROTATION_SECONDS = 30.0
+"""While a secret rotates, the server already has the new password, and the secret still has the old one."""
 _NO_SERVER = {20002, 20003, 20006, 20009, 20017}
 """The driver's codes for a server that does not answer, and for one that went away."""
 _PASSING = _NO_SERVER | {
@@ -48,7 +51,14 @@ class Refused(Exception):
 
 
 class NotReady(Exception):
-    """The server does not answer, or not yet as it will."""
+    """The server does not answer, or not yet as it will.
+
+    seconds  how long this can last, from its first time on, until it is a failure
+    """
+
+    def __init__(self, message: str, seconds: float = math.inf) -> None:
+        super().__init__(message)
+        self.seconds = seconds
 
 
 @dataclass(frozen=True)
@@ -106,9 +116,12 @@ class Server:
         return cls(properties["Host"], int(properties["Port"]), verified, open_, deadline)
 
     @contextmanager
-    def session(self, user: str, password: str, database: str) -> Iterator[Session]:
-        """Open a session, and close it at the end. Raises NotReady and Refused, also for what runs in it."""
-        with told():
+    def session(self, user: str, password: str, database: str, *, rotates: bool = False) -> Iterator[Session]:
+        """Open a session, and close it at the end. Raises NotReady and Refused, also for what runs in it.
+
+        rotates  whether the password rotates, so that a refused login can pass
+        """
+        with told(rotates=rotates):
             timeout = self.deadline.seconds_for(_STATEMENT_SECONDS, _LOGIN_SECONDS)
             session = self.open(
                 self.host,
@@ -147,13 +160,15 @@ class _Limited:
 
 
 @contextmanager
-def told() -> Iterator[None]:
+def told(*, rotates: bool = False) -> Iterator[None]:
     """Raise NotReady or Refused in the place of the driver's errors."""
     try:
         yield
     except pymssql.Error as error:
         said = told_by(error)
         # Without the error itself, which could repeat a statement.
+        if rotates and number_of(error) == _LOGIN_FAILED:
+            raise NotReady(said, _ROTATION_SECONDS) from None
         raise (NotReady if number_of(error) in _PASSING else Refused)(said) from None
 
 
@@ -171,11 +186,14 @@ class Patience:
         """
         now = self.deadline.clock
         end = min(now() + seconds, self.deadline.at)
+        limit, since = math.inf, now()
         while True:
             try:
                 return action()
             except NotReady as error:
-                if now() + _PAUSE_SECONDS > end:
+                if error.seconds != limit:
+                    limit, since = error.seconds, now()
+                if now() + _PAUSE_SECONDS > min(end, since + limit):
                     raise
                 print(f"not ready yet: {error}")
                 self.sleep(_PAUSE_SECONDS)
