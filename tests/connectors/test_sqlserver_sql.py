@@ -171,12 +171,21 @@ def test_the_batches_for_a_database_of_the_lakes_own_are_balanced() -> None:
 def test_a_removal_may_run_again_and_drops_only_what_is_the_sources_own() -> None:
     *others, user, login = own_database.removal_batches(LAKE, source_of())
 
-    assert all(batch.startswith("IF ") for batch in (*others, user, login))
+    assert all(batch.startswith("IF ") for batch in (*others, user))
+    assert "\nIF @sid IS NOT NULL AND @used = 0 DROP LOGIN" in login
     assert "DROP USER [tributary_shop_1__erp]" in user
     assert "DROP LOGIN [tributary_shop_1__erp]" in login
     dropped = re.findall(r"DROP TABLE (\S+);", "".join(others))
     assert dropped == ["[tributary].[signals_shop_1__erp]"]
     assert "WHERE lake = N'shop-1' AND source = N'erp'" in "".join(others)
+
+
+def test_a_login_stays_while_another_database_has_a_user_for_it() -> None:
+    login = own_database.removal_batches(LAKE, source_of())[-1]
+
+    assert "sys.database_principals WHERE sid = @sid" in login
+    assert "FROM sys.databases WHERE state = 0" in login
+    assert login.endswith("IF @sid IS NOT NULL AND @used = 0 DROP LOGIN [tributary_shop_1__erp];")
 
 
 def test_debeziums_heartbeat_writes_one_row_once_a_minute_at_most() -> None:

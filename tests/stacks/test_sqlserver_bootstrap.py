@@ -409,6 +409,21 @@ def test_a_user_that_another_one_follows_goes_and_its_tables_stay(function: Func
     assert ended == list(before.removal[-2:])
 
 
+def test_another_database_keeps_its_login_when_the_former_resource_is_deleted(function: Function) -> None:
+    before, after = _prepared(), _prepared(_lake(database="ERP2"))
+    function.asked("Create", before)
+    server = function.server
+    function.server = SqlServer(
+        after, databases=server.databases, logins=server.logins, users=server.users, former=before
+    )
+    assert function.asked("Update", after, before=before)["Status"] == "SUCCESS"
+    assert function.asked("Delete", before)["Status"] == "SUCCESS"
+    assert server.users == {("ERP2", after.user)}
+    assert server.logins[after.user] == PASSWORD
+    function.asked("Delete", after)
+    assert after.user not in server.logins
+
+
 def test_the_sql_survives_cloudformation() -> None:
     wanted = _prepared()
     assert wanted.to_json().isascii()

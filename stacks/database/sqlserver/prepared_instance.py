@@ -103,7 +103,7 @@ def prepared(
         service_token=function.function.function_arn,
         service_timeout=Duration.minutes(16),
         properties={
-            # With another instance or database, CloudFormation leaves the former one.
+            # With another instance or database, CloudFormation deletes the former resource.
             "Cluster": server.instance.instance_arn,
             "Database": source.database,
             "ReplicationSecret": server.replication.secret_arn,

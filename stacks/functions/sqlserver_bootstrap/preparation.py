@@ -156,7 +156,10 @@ def look_after(admin: Administrator, preparation: SqlServerPreparation) -> Recor
 def give_up(
     admin: Callable[[], Administrator], preparation: SqlServerPreparation, patience: Patience
 ) -> None:
-    """Remove what `prepare` created, as far as possible. Keep the database and all its tables."""
+    """Remove what `prepare` created, as far as possible. Keep the database and all its tables.
+
+    Keep the login, too, while another database has a user for it: CloudFormation deletes the former resource
+    after another database has replaced this one."""
     _remove(admin, preparation, preparation.removal, patience)
 
 
