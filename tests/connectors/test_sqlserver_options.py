@@ -11,6 +11,7 @@ from py4j.java_gateway import get_field
 
 from connectors.engines.sqlserver.connector import TRUST_STORE_PASSWORD
 from connectors.engines.sqlserver.engine import SqlServerEngine
+from connectors.engines.sqlserver.preparation import heartbeat_query
 from connectors.engines.sqlserver.signals import collection_of
 from tests.connectors.deployments import aws_deployment, local_deployment
 from tests.connectors.test_options_in_connect import _of_connect
@@ -102,6 +103,14 @@ def test_debezium_reads_the_modes_that_lose_nothing(sqlserver: Any) -> None:
     assert config.getTemporalPrecisionMode().getValue() == "microseconds"
     assert config.getEventConvertingFailureHandlingMode().getValue() == "fail"
     assert list(config.getDatabaseNames()) == ["ERP"]
+
+
+def test_debezium_moves_its_offset_in_a_quiet_database(sqlserver: Any) -> None:
+    lake = lake_of()
+    config = config_of(sqlserver, rendered(lake))
+
+    assert config.getHeartbeatActionQuery() == heartbeat_query(lake, source_of(lake))
+    assert config.getHeartbeatInterval().toMillis() == 5000
 
 
 @pytest.mark.parametrize(

@@ -79,6 +79,7 @@ QUERIES = {
     "whether CDC is on": (own_database.IS_CDC_ON, ("is_cdc_enabled",)),
     "what is not recorded": (own_database.unrecorded_query(LAKE, source_of()), ("table", "instances")),
     "the change table": (progress._CHANGE_TABLE, ("name",)),
+    "what the connector has still to read": (progress._BEHIND, ("behind_ms", "is_gone")),
     "the recorded change": (progress._RECORDED.format(changes="[cdc].[x]"), ("lsn", "beaten_at")),
 }
 
@@ -170,12 +171,72 @@ def test_the_batches_for_a_database_of_the_lakes_own_are_balanced() -> None:
 def test_a_removal_may_run_again_and_drops_only_what_is_the_sources_own() -> None:
     *others, user, login = own_database.removal_batches(LAKE, source_of())
 
-    assert all(batch.startswith("IF ") for batch in (*others, user, login))
+    assert all(batch.startswith("IF ") for batch in (*others, user))
+    assert "\nIF @sid IS NOT NULL AND @used = 0 DROP LOGIN" in login
     assert "DROP USER [tributary_shop_1__erp]" in user
     assert "DROP LOGIN [tributary_shop_1__erp]" in login
     dropped = re.findall(r"DROP TABLE (\S+);", "".join(others))
     assert dropped == ["[tributary].[signals_shop_1__erp]"]
     assert "WHERE lake = N'shop-1' AND source = N'erp'" in "".join(others)
+
+
+def test_a_login_stays_while_another_database_has_a_user_for_it() -> None:
+    login = own_database.removal_batches(LAKE, source_of())[-1]
+
+    assert "sys.database_principals WHERE sid = @sid" in login
+    assert "FROM sys.databases WHERE state = 0" in login
+    assert login.endswith("IF @sid IS NOT NULL AND @used = 0 DROP LOGIN [tributary_shop_1__erp];")
+
+
+def test_debeziums_heartbeat_writes_one_row_once_a_minute_at_most() -> None:
+    query = preparation.heartbeat_query(LAKE, source_of())
+
+    (parsed,) = sqlglot.parse(query, read="tsql")
+    assert isinstance(parsed, exp.Merge)
+    assert parsed.this.sql("tsql").startswith("[ERP-1].[tributary].[heartbeat]")
+    updated, inserted = parsed.args["whens"].expressions
+    assert updated.args["condition"].sql("tsql") == ("h.beaten_at < DATEADD(MINUTE, -1, SYSUTCDATETIME())")
+    assert inserted.args["matched"] is False
+    statement = preparation.heartbeat_statement(LAKE, source_of())
+    assert "DATEADD" not in statement
+
+
+OLD, OFFSET, LATER, LAST = (bytes([0] * 9 + [number]) for number in (1, 2, 3, 4))
+
+
+@pytest.mark.parametrize(
+    ("mapping", "found"),
+    [
+        # The capture job's own entries, whose transaction is 0, are no changes.
+        ({OLD: 1, OFFSET: 1, LATER: 0, LAST: 0}, (0, 0)),
+        ({LATER: 0, LAST: 0}, (None, 0)),
+        ({OFFSET: 1, LATER: 0, LAST: 1}, (2000, 0)),
+        ({OLD: 0, LAST: 1}, (None, 0)),
+        ({LATER: 0, LAST: 1}, (None, 1)),
+        ({}, (None, 0)),
+    ],
+)
+def test_only_changes_count_as_unread_and_as_gone(
+    mapping: dict[bytes, int], found: tuple[object, int]
+) -> None:
+    """DuckDB runs the query with a table of that name, and a function for the one of CDC."""
+    query = (
+        progress._BEHIND.replace("CONVERT(binary(10), %s, 1)", "?::BLOB")
+        .replace("sys.fn_cdc_map_lsn_to_time(", "time_of(")
+        .replace("DATEDIFF_BIG(millisecond,", "date_diff('millisecond',")
+        .replace("0x00", "'\\x00'::BLOB")
+    )
+    with duckdb.connect() as database:
+        database.execute(
+            "CREATE SCHEMA cdc; CREATE TABLE cdc.lsn_time_mapping (start_lsn BLOB, tran_id BLOB)"
+        )
+        database.execute(
+            "CREATE MACRO time_of(lsn) AS (SELECT TIMESTAMP '2026-01-01' + to_seconds(hex(m.start_lsn)::INT)"
+            " FROM cdc.lsn_time_mapping AS m WHERE m.start_lsn = lsn)"
+        )
+        for lsn, transaction in mapping.items():
+            database.execute("INSERT INTO cdc.lsn_time_mapping VALUES (?, ?)", [lsn, bytes([transaction])])
+        assert database.execute(query, [OFFSET]).fetchone() == found
 
 
 def test_the_capture_of_the_applications_tables_ends_only_with_the_last_source() -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any
 
 import pymssql
@@ -29,6 +30,11 @@ NO_ANSWER = pymssql.OperationalError(
 )
 
 
+TOO_LONG = pymssql.OperationalError(
+    (20003, b"DB-Lib error message 20003, severity 6:\nAdaptive Server connection timed out\n")
+)
+
+
 @dataclass
 class SqlServer:
     """The server.
@@ -38,7 +44,10 @@ class SqlServer:
     unfit       tables that CDC refuses, with the server's words
     logins      with their passwords; None: one that nobody knows
     failures    are raised first, one at each login; None: that login succeeds
-    former      another source's, whose user can be removed
+    users       each with its database
+    former      another preparation, which can be removed
+    slow        batches with the seconds that each takes
+    spend       lets time pass
     ran         the batches and statements, in their order, with the user's name
     """
 
@@ -50,10 +59,12 @@ class SqlServer:
     recorded: dict[str, list[int]] = field(default_factory=dict)
     unfit: dict[str, str] = field(default_factory=dict)
     logins: dict[str, str | None] = field(default_factory=lambda: {ADMIN: ADMIN_PASSWORD})
-    users: set[str] = field(default_factory=set)
+    users: set[tuple[str, str]] = field(default_factory=set)
     missing: list[str] = field(default_factory=list)
     failures: list[Exception | None] = field(default_factory=list)
     former: SqlServerPreparation | None = None
+    slow: dict[str, float] = field(default_factory=dict)
+    spend: Callable[[float], None] = lambda _: None
     ran: list[tuple[str, str]] = field(default_factory=list)
     opened: list[Mapping[str, object]] = field(default_factory=list)
     is_locked: int = 0
@@ -71,7 +82,7 @@ class SqlServer:
         if database not in self.databases:
             raise refusal(4060, f'Cannot open database "{database}" requested by the login.')
         self.sessions += 1
-        return Session(self, user, database)
+        return Session(self, user, database, SimpleNamespace(query_timeout=options["timeout"]))
 
     def batches_of(self, user: str) -> list[str]:
         return [batch for who, batch in self.ran if who == user]
@@ -79,7 +90,11 @@ class SqlServer:
     @property
     def _all_tables(self) -> dict[str, int]:
         own = dict.fromkeys(self.preparation.own_tables, 1)
-        return {**(own if self.preparation.user in self.users else {}), **self.tables}
+        return {**(own if self._has_user else {}), **self.tables}
+
+    @property
+    def _has_user(self) -> bool:
+        return (self.preparation.database, self.preparation.user) in self.users
 
     def unrecorded(self) -> list[dict[str, Any]]:
         if not self.is_cdc_on:
@@ -109,6 +124,7 @@ class Session:
     server: SqlServer
     user: str
     database: str
+    _conn: Any
 
     def cursor(self, as_dict: bool = False) -> Cursor:  # noqa: ARG002
         return Cursor(self)
@@ -131,6 +147,10 @@ class Cursor:
     def execute(self, batch: str) -> None:
         server, session, preparation = self.session.server, self.session, self.session.server.preparation
         server.ran.append((session.user, batch))
+        if (takes := server.slow.get(batch, 0.0)) > (most := session._conn.query_timeout):
+            server.spend(most)
+            raise TOO_LONG
+        server.spend(takes)
         queries: Mapping[str, Callable[[], list[dict[str, Any]]]] = {
             preparation.missing: lambda: [{"problem": each} for each in server.missing],
             preparation.is_cdc_on: lambda: [{"is_cdc_enabled": int(server.is_cdc_on)}],
@@ -154,6 +174,10 @@ class Cursor:
         if batch == use:
             session.database = preparation.database
             return
+        former = server.former
+        if former is not None and session.database == former.database and batch in former.removal:
+            self._remove(former, batch)
+            return
         assert session.database == preparation.database, f"in {session.database}: {batch}"
         if batch == lock:
             if server.is_locked:
@@ -170,8 +194,6 @@ class Cursor:
                 raise refusal(22985, "The jobs of CDC do not exist.")
         elif batch in preparation.removal:
             self._remove(preparation, batch)
-        elif server.former is not None and batch in server.former.removal:
-            self._remove(server.former, batch)
         elif batch.startswith(before) and batch.endswith(after):
             assert preparation.user in server.logins
             server.logins[preparation.user] = batch.removeprefix(before).removesuffix(after)
@@ -187,16 +209,18 @@ class Cursor:
         elif "CREATE LOGIN" in batch:
             server.logins.setdefault(user, None)
         elif "CREATE USER" in batch:
-            server.users.add(user)
+            server.users.add((self.session.database, user))
 
     def _remove(self, preparation: SqlServerPreparation, batch: str) -> None:
         server = self.session.server
         if "sp_cdc_disable_table" in batch:
             server.recorded.clear()
         elif batch == preparation.removal[-2]:
-            server.users.discard(preparation.user)
+            server.users.discard((preparation.database, preparation.user))
         elif batch == preparation.removal[-1]:
-            server.logins.pop(preparation.user, None)
+            is_used = any(user == preparation.user for _, user in server.users)
+            if not (is_used and "sys.database_principals" in batch):
+                server.logins.pop(preparation.user, None)
 
     def nextset(self) -> bool:
         return False

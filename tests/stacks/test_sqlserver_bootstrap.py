@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 
 from stacks.database.sqlserver.prepared_instance import preparation, write_code
-from stacks.functions.bootstrap.requests import Services
 from stacks.functions.sqlserver_bootstrap import server as server_module
 from stacks.functions.sqlserver_bootstrap.main import AGE, UNRECORDED, Outside, serve
 from stacks.functions.sqlserver_bootstrap.preparation import SqlServerPreparation
@@ -50,6 +50,10 @@ class Function:
     slept: list[float] = field(default_factory=list)
     now: float = 0.0
     secrets: dict[str, str] = field(default_factory=lambda: dict(SECRETS))
+    denials: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.server.spend = self._spend
 
     def asked(
         self, kind: str, wanted: SqlServerPreparation, before: SqlServerPreparation | None = None
@@ -71,13 +75,13 @@ class Function:
         }
         if before is not None:
             event["OldResourceProperties"] = {**properties, "Preparation": before.to_json()}
-        serve(event, Context(), self._services(), self._outside())
+        serve(event, Context(), self._outside())
         return self.answers[-1]
 
     def scheduled(self, wanted: SqlServerPreparation) -> dict[str, float]:
         of_lake = {"Namespace": "Tributary", "Lake": "shop", "Source": "erp"}
         event = {**_of_server(), **of_lake, "Preparation": wanted.to_json()}
-        serve(event, Context(), self._services(), self._outside())
+        serve(event, Context(), self._outside())
         namespace, metrics = self.metrics[-1]
         assert namespace == "Tributary"
         for metric in metrics:
@@ -87,23 +91,26 @@ class Function:
             ]
         return {metric["MetricName"]: metric["Value"] for metric in metrics}
 
-    def _services(self) -> Services:
-        return Services(
-            rds_data=None,  # type: ignore[arg-type]  # SQL Server has no Data API
-            rds=None,  # type: ignore[arg-type]  # no parameter is set
-            read_password=lambda secret: self.secrets[secret],
-            answer=lambda _, body: self.answers.append(json.loads(body)),
-            sleep=self._sleep,
-        )
+    def _read_password(self, secret: str) -> str:
+        if self.denials:
+            code = self.denials.pop(0)
+            raise ClientError({"Error": {"Code": code, "Message": "no"}}, "GetSecretValue")
+        return self.secrets[secret]
 
     def _sleep(self, seconds: float) -> None:
         self.slept.append(seconds)
+        self._spend(seconds)
+
+    def _spend(self, seconds: float) -> None:
         self.now += seconds
 
     def _outside(self) -> Outside:
         return Outside(
             send=lambda namespace, metrics: self.metrics.append((namespace, metrics)),
+            read_password=self._read_password,
+            answer=lambda _, body: self.answers.append(json.loads(body)),
             open=self.server.open,
+            sleep=self._sleep,
             clock=lambda: self.now,
         )
 
@@ -118,9 +125,9 @@ def _of_server() -> dict[str, str]:
     }
 
 
-def _lake(source: str = "erp") -> Lake:
+def _lake(source: str = "erp", database: str = "ERP") -> Lake:
     return parse_lake(
-        f'[lake]\nname = "shop"\n[source.{source}]\nengine = "sqlserver"\ndatabase = "ERP"\n'
+        f'[lake]\nname = "shop"\n[source.{source}]\nengine = "sqlserver"\ndatabase = "{database}"\n'
         'tables = ["dbo.*"]\n'
     )
 
@@ -196,12 +203,53 @@ def test_a_server_that_starts_or_recovers_is_waited_for(function: Function) -> N
     assert len(function.slept) == 4
 
 
-def test_a_refused_login_fails_the_deployment_in_the_server_s_words(function: Function) -> None:
+def test_a_login_that_stays_refused_fails_the_deployment_in_the_server_s_words(function: Function) -> None:
     function.server.logins[ADMIN] = "something else"
     answer = function.asked("Create", _prepared())
     assert answer["Status"] == "FAILED"
-    assert answer["Reason"] == "Refused: Login failed for user 'lakeadmin'."
-    assert function.slept == []
+    assert answer["Reason"] == "NotReady: Login failed for user 'lakeadmin'."
+    assert 20 <= function.now <= 30
+
+
+def test_a_login_while_the_administrator_s_secret_rotates_is_tried_again(function: Function) -> None:
+    refused = refusal(18456, "Login failed for user 'lakeadmin'.")
+    # The server has been away for longer than a rotation takes.
+    function.server.failures = [*[NO_ANSWER] * 20, refused, refused]
+    assert function.asked("Create", _prepared())["Status"] == "SUCCESS"
+    assert len(function.slept) == 22
+
+
+@pytest.mark.parametrize("kind", ["Create", "Delete"])
+def test_a_policy_that_takes_effect_late_is_waited_for(function: Function, kind: str) -> None:
+    function.denials = ["AccessDeniedException"] * 20
+    assert function.asked(kind, _prepared())["Status"] == "SUCCESS"
+    assert function.denials == []
+    assert function.server.sessions == 0
+
+
+def test_a_secret_that_stays_denied_or_is_gone_fails_the_deployment(function: Function) -> None:
+    function.denials = ["AccessDeniedException"] * 1_000
+    answer = function.asked("Create", _prepared())
+    assert (answer["Status"], answer["Reason"].partition(":")[0]) == ("FAILED", "NotReady")
+    assert 110 <= function.now <= 120
+    function.denials, before = ["ResourceNotFoundException"], function.now
+    assert function.asked("Create", _prepared())["Status"] == "FAILED"
+    assert function.now == before
+
+
+@pytest.mark.parametrize("kind", ["Create", "Update", "Delete"])
+def test_cloudformation_gets_an_answer_before_the_function_s_time_is_over(
+    function: Function, kind: str
+) -> None:
+    wanted = _prepared()
+    function.asked("Create", wanted)
+    function.now = 0
+    batches = (*wanted.setup, wanted.capture, *wanted.afterwards, *wanted.removal)
+    function.server.slow = dict.fromkeys(batches, 290.0)
+    answer = function.asked(kind, wanted)
+    assert answer["Status"] == ("SUCCESS" if kind == "Delete" else "FAILED")
+    assert function.now <= 870
+    assert function.server.sessions == 0
 
 
 def test_what_debezium_s_user_finds_missing_fails_the_deployment(function: Function) -> None:
@@ -324,7 +372,8 @@ def test_what_belongs_to_the_source_goes_and_the_database_stays(function: Functi
     answer = function.asked("Delete", wanted)
     assert (answer["Status"], answer["PhysicalResourceId"]) == ("SUCCESS", "what CloudFormation knows it as")
     assert "ERP" in function.server.databases
-    assert wanted.user not in {*function.server.logins, *function.server.users}
+    assert wanted.user not in function.server.logins
+    assert function.server.users == set()
     assert function.server.recorded == {}
 
 
@@ -358,6 +407,21 @@ def test_a_user_that_another_one_follows_goes_and_its_tables_stay(function: Func
     assert server.logins[after.user] == PASSWORD
     ended = [batch for batch in server.batches_of(ADMIN) if batch in before.removal]
     assert ended == list(before.removal[-2:])
+
+
+def test_another_database_keeps_its_login_when_the_former_resource_is_deleted(function: Function) -> None:
+    before, after = _prepared(), _prepared(_lake(database="ERP2"))
+    function.asked("Create", before)
+    server = function.server
+    function.server = SqlServer(
+        after, databases=server.databases, logins=server.logins, users=server.users, former=before
+    )
+    assert function.asked("Update", after, before=before)["Status"] == "SUCCESS"
+    assert function.asked("Delete", before)["Status"] == "SUCCESS"
+    assert server.users == {("ERP2", after.user)}
+    assert server.logins[after.user] == PASSWORD
+    function.asked("Delete", after)
+    assert after.user not in server.logins
 
 
 def test_the_sql_survives_cloudformation() -> None:
@@ -410,3 +474,5 @@ def test_the_function_starts_from_what_its_asset_holds(tmp_path: Path) -> None:
     assert session.startswith(str(tmp_path))
     assert has_roots == "True"
     assert list(tmp_path.glob("lambda-pymssql*"))
+    modules = {each.name for each in (tmp_path / "stacks/functions/bootstrap").iterdir()}
+    assert modules == {"__init__.py", "answers.py"}

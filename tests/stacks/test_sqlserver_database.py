@@ -216,6 +216,12 @@ def test_the_server_exists_before_it_is_prepared_and_the_password_rotates_afterw
     found = synthesized(OWN).templates["Database"]["Resources"]
     (prepared,) = (name for name, one in found.items() if one["Type"] == "Custom::TributaryPreparedSqlServer")
     assert any(name.startswith("ErpInstance") for name in found[prepared]["DependsOn"])
+    # At a deletion, the function reaches the server until it has cleaned up.
+    ways = {name for name, one in found.items() if one["Type"] == "AWS::EC2::SecurityGroupIngress"}
+    of_server = {name for name in ways if name.startswith("ErpSecurityGroup")}
+    assert of_server
+    assert of_server <= {*found[prepared]["DependsOn"]}
+    assert any(name.startswith("SqlServerBootstrapPolicy") for name in found[prepared]["DependsOn"])
     (rotation,) = (
         one
         for name, one in found.items()
@@ -241,6 +247,8 @@ def test_each_instance_has_its_alarms_and_an_existing_server_has_none(synthesize
     assert alarms["tributary-shop-table-not-captured-erp"]["MetricName"] == UNRECORDED
     storage = alarms["tributary-shop-database-storage-erp"]
     assert storage["Threshold"] == 2 * 1024**3
+    # Amazon RDS enlarges a volume after five minutes with as little.
+    assert (storage["DatapointsToAlarm"], storage["EvaluationPeriods"]) == (15, 20)
     assert storage["Dimensions"] == [{"Name": "DBInstanceIdentifier", "Value": NAME}]
     assert alarms["tributary-shop-database-cpu-erp"]["MetricName"] == "CPUUtilization"
     of_existing = _resources(synthesized, "sql-server", "AWS::CloudWatch::Alarm", "Observability")

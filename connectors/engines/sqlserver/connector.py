@@ -13,6 +13,7 @@ from connectors.engines.debezium_options import (
     schema_history,
 )
 from connectors.engines.sqlserver.names import signal_table
+from connectors.engines.sqlserver.preparation import heartbeat_query
 from tributary.contract.engines.sqlserver import SqlServerConnection, SqlServerSource
 from tributary.contract.lake import Lake
 from tributary.contract.patterns import OWN_SCHEMA
@@ -40,6 +41,7 @@ def render(
             **login(deployment.databases[source.name]),
             "database.names": source.database,
             **options_of_all_engines(lake, source, deployment, signals, BY_SCHEMA),
+            "heartbeat.action.query": heartbeat_query(lake, source),
             # Debezium's names of tables begin with the database here.
             "signal.data.collection": f"{source.database}.{OWN_SCHEMA}.{signals}",
             "table.include.list": source.patterns.debezium_regex_without(

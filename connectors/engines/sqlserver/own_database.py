@@ -90,8 +90,21 @@ def removal_batches(lake: Lake, source: SqlServerSource) -> tuple[str, ...]:
         f"IF OBJECT_ID({literal(HEARTBEAT)}) IS NOT NULL {heartbeat};",
         _END_OF_CAPTURE,
         f"IF DATABASE_PRINCIPAL_ID({literal(user)}) IS NOT NULL DROP USER {identifier(user)};",
-        f"IF SUSER_ID({literal(user)}) IS NOT NULL DROP LOGIN {identifier(user)};",
+        _end_of_login(user),
     )
+
+
+def _end_of_login(user: str) -> str:
+    """Return the batch that drops a login, unless a database of the server has a user for it.
+
+    After a change of the source's database, the new database has one."""
+    return f"""\
+DECLARE @sid varbinary(85) = SUSER_SID({literal(user)}), @used bit = 0, @look nvarchar(max);
+SELECT @look = STRING_AGG(CAST(N'IF EXISTS (SELECT 1 FROM ' + QUOTENAME(name)
+  + N'.sys.database_principals WHERE sid = @sid) SET @used = 1;' AS nvarchar(max)), N' ')
+FROM sys.databases WHERE state = 0 AND HAS_DBACCESS(name) = 1;
+EXEC sp_executesql @look, N'@sid varbinary(85), @used bit OUTPUT', @sid = @sid, @used = @used OUTPUT;
+IF @sid IS NOT NULL AND @used = 0 DROP LOGIN {identifier(user)};"""
 
 
 _END_OF_CAPTURE = f"""\

@@ -35,14 +35,28 @@ def signals_of(lake: Lake, source: SqlServerSource) -> str:
     return identifier(OWN_SCHEMA, signal_table(lake, source))
 
 
+def heartbeat_query(lake: Lake, source: SqlServerSource) -> str:
+    """Return the statement that Debezium runs with each heartbeat. It writes once a minute at most.
+
+    In a quiet database, the offset would otherwise stay behind what the server still keeps, and a connector
+    that starts again could not resume. Debezium's session for this may be in another database.
+    """
+    table = f"{identifier(source.database)}.{HEARTBEAT}"
+    return _beat(lake, source, table, " AND h.beaten_at < DATEADD(minute, -1, SYSUTCDATETIME())")
+
+
 def heartbeat_statement(lake: Lake, source: SqlServerSource) -> str:
     """Return a statement that writes a captured change, up to which Debezium then reads."""
+    return _beat(lake, source, HEARTBEAT)
+
+
+def _beat(lake: Lake, source: SqlServerSource, table: str, condition: str = "") -> str:
     lake_name, source_name = literal(lake.name), literal(source.name)
     return (
-        f"MERGE INTO {HEARTBEAT} WITH (HOLDLOCK) AS h"
+        f"MERGE INTO {table} WITH (HOLDLOCK) AS h"
         f" USING (SELECT {lake_name} AS lake, {source_name} AS source) AS n"
         " ON h.lake = n.lake AND h.source = n.source"
-        " WHEN MATCHED THEN UPDATE SET beaten_at = SYSUTCDATETIME()"
+        f" WHEN MATCHED{condition} THEN UPDATE SET beaten_at = SYSUTCDATETIME()"
         " WHEN NOT MATCHED THEN INSERT (lake, source, beaten_at) VALUES (n.lake, n.source, SYSUTCDATETIME());"
     )
 

@@ -60,6 +60,11 @@ def open_session(
         )
 
 
+def limit_statements(session: Session, seconds: int) -> None:
+    """Limit how long a later statement may run. The driver limits all sessions of the process."""
+    session._conn.query_timeout = seconds
+
+
 def told_by(error: Exception) -> str:
     """Return the server's own message, in one line, else the driver's, which follows it."""
     said = error.args[-1] if error.args else ""

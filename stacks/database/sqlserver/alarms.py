@@ -9,14 +9,14 @@ from stacks.database.own_server import own_servers
 from stacks.functions.sqlserver_bootstrap.main import AGE, UNRECORDED
 from stacks.observability.metrics import instance_metric, source_metric
 from stacks.observability.watched import Graph, Threshold, Watched
-from tributary.contract.engines.sqlserver import SqlServerSource
+from tributary.contract.engines.sqlserver import RdsSqlServer, SqlServerSource
 
 SECTIONS = ("capture-stopped", "table-not-captured", "database-storage", "database-cpu")
 """The runbook's sections that the alarms lead to."""
 
 _GIB = 1024**3
 _LEAST_FREE = 0.1
-"""The part of `storage_gb` at which to raise the alarm. Amazon RDS enlarges a volume when a tenth is free."""
+"""Amazon RDS enlarges a volume when a tenth of it is free."""
 _MOST_CPU_PERCENT = 90
 _LONGEST_SILENCE_SECONDS = 15 * 60
 """The capture job records a place of the log every five minutes, even if nothing changes."""
@@ -25,7 +25,7 @@ _LONGEST_SILENCE_SECONDS = 15 * 60
 def watched(stack: TributaryStack) -> list[Watched]:
     """Return what to watch of each instance."""
     aws, lake, found = stack.aws, stack.lake.name, []
-    free = Threshold(aws.sqlserver.storage_gb * _GIB * _LEAST_FREE, is_least=True)
+    free = _free(aws.sqlserver)
     busy = Threshold(_MOST_CPU_PERCENT, points=15, of=15)
     for source, instance in own_servers(stack, SqlServerSource).items():
         found += [
@@ -61,6 +61,16 @@ def watched(stack: TributaryStack) -> list[Watched]:
             ),
         ]
     return found
+
+
+def _free(storage: RdsSqlServer) -> Threshold:
+    """Return when too little storage is free."""
+    # CloudWatch has no metric of a volume's size. With a higher limit, the alarm would ring on a new volume
+    # before Amazon RDS enlarges it. Later, the volume has a tenth of its larger size free at least, until it
+    # is as large as `storage_max_gb` allows. Amazon RDS waits five minutes, and then needs some to enlarge.
+    grows = storage.storage_max_gb > storage.storage_gb
+    points, of = (15, 20) if grows else (3, 5)
+    return Threshold(storage.storage_gb * _GIB * _LEAST_FREE, is_least=True, points=points, of=of)
 
 
 def graphs(stack: TributaryStack) -> list[Graph]:

@@ -33,7 +33,8 @@ def is_verified(stack: TributaryStack) -> bool:
 class SqlServerInstance(OwnServer):
     """The database of one source, on its own instance.
 
-    instance  with a standby in another zone if the lake file says so
+    instance        with a standby in another zone if the lake file says so
+    security_group  with the rules that let the lake's clients in
     """
 
     def __init__(
@@ -41,6 +42,7 @@ class SqlServerInstance(OwnServer):
     ) -> None:
         super().__init__(stack, source, network, key)
         log_groups = self._log_groups("instance", _LOGS)
+        self.security_group = self._security_group(PORT, "preparation, and rotation of the secret")
         self.instance = self._instance(stack.aws.sqlserver)
         self.instance.node.add_dependency(*log_groups)
 
@@ -72,7 +74,7 @@ class SqlServerInstance(OwnServer):
             parameter_group=self._parameters(engine),
             vpc=self._network.vpc,
             vpc_subnets=self._network.private,
-            security_groups=[self._security_group(PORT, "preparation, and rotation of the secret")],
+            security_groups=[self.security_group],
             port=PORT,
             publicly_accessible=False,
             multi_az=settings.standby,

@@ -103,14 +103,15 @@ def prepared(
         service_token=function.function.function_arn,
         service_timeout=Duration.minutes(16),
         properties={
-            # With another instance or database, CloudFormation leaves the former one.
+            # With another instance or database, CloudFormation deletes the former resource.
             "Cluster": server.instance.instance_arn,
             "Database": source.database,
             "ReplicationSecret": server.replication.secret_arn,
             **of_server,
         },
     )
-    resource.node.add_dependency(server.instance, function.permission)
+    # CloudFormation deletes in the reverse order: the function must still reach the server then.
+    resource.node.add_dependency(server.instance, server.security_group, function.permission)
     call_every_minute(
         server,
         function.function,
@@ -177,8 +178,8 @@ def _secrets(instances: Sequence[SqlServerInstance], key: kms.IKey | None) -> li
     return statements
 
 
-_OF_BOOTSTRAP = ("__init__.py", "requests.py", "data_api.py", "slot_limit.py")
-"""The modules of the other bootstrap function with which this one answers CloudFormation."""
+_OF_BOOTSTRAP = ("__init__.py", "answers.py")
+"""The modules of the other bootstrap functions with which this one answers CloudFormation."""
 
 _METRICS = iam.PolicyStatement(
     actions=["cloudwatch:PutMetricData"],

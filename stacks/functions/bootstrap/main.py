@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
+from stacks.functions.bootstrap.answers import DELETE_SECONDS, Context, Event, answer
 from stacks.functions.bootstrap.data_api import patiently
 from stacks.functions.bootstrap.preparation import Preparation, give_up, give_up_role, prepare, refresh
-from stacks.functions.bootstrap.requests import (
-    DELETE_SECONDS,
-    Context,
-    Event,
-    Services,
-    answer,
-    aws_services,
-    database_of,
-)
+from stacks.functions.bootstrap.requests import Services, aws_services, database_of
 from stacks.functions.bootstrap.slot_limit import limit_slots
 
 _REFRESH_SECONDS = 20.0
@@ -29,7 +22,7 @@ def serve(event: Event, context: Context, services: Services) -> None:
     if "RequestType" not in event:
         _refresh(event, services)
         return
-    answer(event, context, services, _perform)
+    answer(event, context, services.answer, lambda seconds: _perform(event, seconds, services))
 
 
 def _perform(event: Event, seconds: float, services: Services) -> str:

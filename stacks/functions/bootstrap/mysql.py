@@ -9,16 +9,9 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
 
+from stacks.functions.bootstrap.answers import DELETE_SECONDS, Context, Event, answer
 from stacks.functions.bootstrap.data_api import DataApi, StatementFailed, patiently
-from stacks.functions.bootstrap.requests import (
-    DELETE_SECONDS,
-    Context,
-    Event,
-    Services,
-    answer,
-    aws_services,
-    database_of,
-)
+from stacks.functions.bootstrap.requests import Services, aws_services, database_of
 
 
 @dataclass(frozen=True)
@@ -53,7 +46,7 @@ def handle(event: Event, context: Context) -> None:
 
 def serve(event: Event, context: Context, services: Services) -> None:
     """Handle a request and answer CloudFormation."""
-    answer(event, context, services, _perform)
+    answer(event, context, services.answer, lambda seconds: _perform(event, seconds, services))
 
 
 def _perform(event: Event, seconds: float, services: Services) -> str:

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import boto3
+from botocore.config import Config
+from botocore.exceptions import ClientError
 
 from connectors.engines.sqlserver.session import open_session
-from stacks.functions.bootstrap.requests import (
+from stacks.functions.bootstrap.answers import (
     DELETE_SECONDS,
     Context,
     Event,
-    Services,
+    Put,
     answer,
-    aws_services,
+    put,
+    seconds_left,
 )
 from stacks.functions.sqlserver_bootstrap.preparation import (
     Administrator,
@@ -28,7 +31,7 @@ from stacks.functions.sqlserver_bootstrap.preparation import (
     look_after,
     prepare,
 )
-from stacks.functions.sqlserver_bootstrap.server import Open, Patience, Server
+from stacks.functions.sqlserver_bootstrap.server import Deadline, NotReady, Open, Patience, Server
 
 AGE = "CaptureAge"
 """The metric of the seconds since CDC has recorded anything. It does so every five minutes at least."""
@@ -37,56 +40,97 @@ UNRECORDED = "UnrecordedTables"
 """The metric of the tables that CDC does not record as they are now."""
 
 _LOOK_SECONDS = 20.0
+_DENIED = {"AccessDenied", "AccessDeniedException"}
+_DENIED_SECONDS = 120.0
+"""A new role's policy takes effect within seconds, but not at once."""
+_QUICK = Config(connect_timeout=5, read_timeout=10, retries={"total_max_attempts": 3})
+"""Without it, a service that does not answer could use up the time for a request."""
 
 
 @dataclass(frozen=True)
 class Outside:
-    """What this function uses besides the services of `stacks.functions.bootstrap`.
+    """The services outside of the function.
 
-    send  sends metrics to CloudWatch, in a namespace
+    send           sends metrics to CloudWatch, in a namespace
+    read_password  returns the password in the secret with this ARN
     """
 
     send: Callable[[str, Sequence[Mapping[str, Any]]], None]
+    read_password: Callable[[str], str]
+    answer: Put = put
     open: Open = open_session
+    sleep: Callable[[float], None] = time.sleep
     clock: Callable[[], float] = time.monotonic
+
+
+@dataclass(frozen=True)
+class _Request:
+    """A request, with the one deadline for all its steps."""
+
+    properties: Mapping[str, str]
+    outside: Outside
+    deadline: Deadline
+
+    @property
+    def patience(self) -> Patience:
+        return Patience(self.outside.sleep, self.deadline)
+
+    def administrator(self) -> Administrator:
+        """Return the administrator, with the password as it is now: it rotates. Raises NotReady."""
+        server = Server.of(self.properties, self.outside.open, self.deadline)
+        return Administrator(server, self.properties["AdminUser"], self.password("AdminSecret"))
+
+    def reach(self) -> None:
+        """Log in as the administrator. Raises NotReady and Refused."""
+        with self.administrator().session():
+            pass
+
+    def password(self, secret: str) -> str:
+        """Return the password in the secret that a property names. Raises NotReady."""
+        try:
+            return self.outside.read_password(self.properties[secret])
+        except ClientError as error:
+            if error.response["Error"].get("Code") not in _DENIED:
+                raise
+            raise NotReady(str(error), _DENIED_SECONDS) from None
 
 
 def handle(event: Event, context: Context) -> None:
     """Handle a request. Lambda calls this function."""
-    serve(event, context, aws_services(), Outside(_send))
+    serve(event, context, Outside(_send, _password_reader()))
 
 
-def serve(event: Event, context: Context, services: Services, outside: Outside) -> None:
+def serve(event: Event, context: Context, outside: Outside) -> None:
     """Handle a request and answer CloudFormation. The schedule's requests, without RequestType, may raise."""
-    if "RequestType" not in event:
-        _look_after(event, services, outside)
-        return
-    answer(event, context, services, partial(_perform, outside=outside))
+    if "RequestType" in event:
+        answer(event, context, outside.answer, lambda seconds: _perform(event, seconds, outside))
+    else:
+        _look_after(event, seconds_left(context), outside)
 
 
-def _perform(event: Event, seconds: float, services: Services, outside: Outside) -> str:
-    properties = event["ResourceProperties"]
-    preparation = SqlServerPreparation.from_json(properties["Preparation"])
-    patience = Patience(services.sleep, outside.clock)
+def _perform(event: Event, seconds: float, outside: Outside) -> str:
+    request = _Request(event["ResourceProperties"], outside, Deadline.after(seconds, outside.clock))
+    preparation = SqlServerPreparation.from_json(request.properties["Preparation"])
+    patience = request.patience
     if event["RequestType"] == "Delete":
-        admin = patience.until_ready(lambda: _reached(properties, services, outside.open), DELETE_SECONDS)
-        give_up(admin, preparation, patience)
+        patience.until_ready(request.reach, DELETE_SECONDS)
+        give_up(request.administrator, preparation, patience)
         return ""
-    password = services.read_password(properties["ReplicationSecret"])
     remarks = patience.until_ready(
-        lambda: prepare(_administrator(properties, services, outside.open), preparation, password), seconds
+        lambda: prepare(request.administrator(), preparation, request.password("ReplicationSecret"))
     )
-    before = event.get("OldResourceProperties", properties)["Preparation"]
+    before = event.get("OldResourceProperties", request.properties)["Preparation"]
     former = SqlServerPreparation.from_json(before)
     if former.user != preparation.user:
-        give_up_user(_administrator(properties, services, outside.open), former, patience)
+        give_up_user(request.administrator, former, patience)
     return "; ".join(remarks) or "a table that is created later is recorded within a minute"
 
 
-def _look_after(event: Event, services: Services, outside: Outside) -> None:
+def _look_after(event: Event, seconds: float, outside: Outside) -> None:
+    request = _Request(event, outside, Deadline.after(seconds, outside.clock))
     preparation = SqlServerPreparation.from_json(event["Preparation"])
-    recorded = Patience(services.sleep, outside.clock).until_ready(
-        lambda: look_after(_administrator(event, services, outside.open), preparation), _LOOK_SECONDS
+    recorded = request.patience.until_ready(
+        lambda: look_after(request.administrator(), preparation), _LOOK_SECONDS
     )
     outside.send(event["Namespace"], _metrics(event, recorded))
 
@@ -101,17 +145,14 @@ def _metrics(event: Event, recorded: Recorded) -> list[Mapping[str, Any]]:
     ]
 
 
-def _administrator(properties: Mapping[str, str], services: Services, open_: Open) -> Administrator:
-    """Return the administrator, with the password as it is now: it rotates."""
-    password = services.read_password(properties["AdminSecret"])
-    return Administrator(Server.of(properties, open_), properties["AdminUser"], password)
+def _password_reader() -> Callable[[str], str]:
+    secrets_manager = boto3.client("secretsmanager", config=_QUICK)
 
+    def read_password(secret: str) -> str:
+        content = secrets_manager.get_secret_value(SecretId=secret)["SecretString"]
+        return str(json.loads(content)["password"])
 
-def _reached(properties: Mapping[str, str], services: Services, open_: Open) -> Administrator:
-    """Return the administrator after a login. Raises NotReady and Refused."""
-    admin = _administrator(properties, services, open_)
-    with admin.session():
-        return admin
+    return read_password
 
 
 def _send(namespace: str, metrics: Sequence[Any]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -70,7 +71,7 @@ class SqlServerPreparation:
 
 @dataclass(frozen=True)
 class Administrator:
-    """The administrator of a server."""
+    """The administrator of a server. The password rotates."""
 
     server: Server
     user: str
@@ -78,7 +79,7 @@ class Administrator:
 
     def session(self, database: str = _MASTER) -> AbstractContextManager[Session]:
         """Open a session. Raises NotReady and Refused, also for what runs in it."""
-        return self.server.session(self.user, self.password, database)
+        return self.server.session(self.user, self.password, database, rotates=True)
 
 
 @dataclass(frozen=True)
@@ -152,24 +153,31 @@ def look_after(admin: Administrator, preparation: SqlServerPreparation) -> Recor
     return Recorded(tuple(sorted(instances)), age)
 
 
-def give_up(admin: Administrator, preparation: SqlServerPreparation, patience: Patience) -> None:
-    """Remove what `prepare` created, as far as possible. Keep the database and all its tables."""
+def give_up(
+    admin: Callable[[], Administrator], preparation: SqlServerPreparation, patience: Patience
+) -> None:
+    """Remove what `prepare` created, as far as possible. Keep the database and all its tables.
+
+    Keep the login, too, while another database has a user for it: CloudFormation deletes the former resource
+    after another database has replaced this one."""
     _remove(admin, preparation, preparation.removal, patience)
 
 
-def give_up_user(admin: Administrator, preparation: SqlServerPreparation, patience: Patience) -> None:
+def give_up_user(
+    admin: Callable[[], Administrator], preparation: SqlServerPreparation, patience: Patience
+) -> None:
     """Remove the user of a former preparation, after another one has created its own user."""
     _remove(admin, preparation, preparation.removal[-2:], patience)
 
 
 def _remove(
-    admin: Administrator,
+    admin: Callable[[], Administrator],
     preparation: SqlServerPreparation,
     batches: tuple[str, ...],
     patience: Patience,
 ) -> None:
     def run(batch: str) -> None:
-        with admin.session(preparation.database) as session:
+        with admin().session(preparation.database) as session:
             execute(session, batch)
 
     for batch in batches:
