@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from tributary.api.lake_files import LakeFiles
 from tributary.api.tables import LakeTable
@@ -17,6 +17,9 @@ from tributary.contract.remedies import CheckStatus, ReadRunbook, RebuildTable
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from hudi import HudiReadOptions, HudiTable
+
+Read = TypeVar("Read")
 
 HUDI_COLUMN_PREFIX = "_hoodie_"
 
@@ -58,28 +61,48 @@ def read_table(files: LakeFiles, table: LakeTable, as_of: str | None = None) -> 
     The columns are the source's, then the app's, without Hudi's. Raises OutOfHistory, ReadInSpark and
     `UnreadableTable`.
     """
+    return _whole(_read_once, files, table, as_of)
+
+
+def _whole(
+    read: Callable[[LakeFiles, LakeTable, str | None], Read],
+    files: LakeFiles,
+    table: LakeTable,
+    as_of: str | None,
+) -> Read:
+    """Return what `read` finds in the table, now or at the instant."""
     if as_of is not None:
         check_readable(files.filesystem, table, as_of)
     for _ in range(_READINGS - 1):
         # A rollback or a cleaning can remove files after the reader has listed them.
         with suppress(_FileIsGone):
-            return _read_once(files, table, as_of)
-    return _read_once(files, table, as_of)
+            return read(files, table, as_of)
+    return read(files, table, as_of)
 
 
 def _read_once(files: LakeFiles, table: LakeTable, as_of: str | None) -> pa.Table:
     import pyarrow as pa
-    from hudi import HudiReadOptions, HudiTableBuilder
 
-    uri, options = f"s3://{table.path}", HudiReadOptions()
-    if as_of is not None:
-        options = options.with_as_of_timestamp(as_of)
     with _told(table):
-        hudi = HudiTableBuilder.from_base_uri(uri).with_storage_options(files.hudi_options).build()
-        batches = hudi.read(options)
+        hudi = _opened(files, table)
+        batches = hudi.read(_options(as_of))
         # A table without rows has no file, and so no batch with its schema.
         found = pa.Table.from_batches(batches) if batches else hudi.get_schema().empty_table()
     return found.select(_shown(found.column_names))
+
+
+def _opened(files: LakeFiles, table: LakeTable) -> HudiTable:
+    from hudi import HudiTableBuilder
+
+    return (
+        HudiTableBuilder.from_base_uri(f"s3://{table.path}").with_storage_options(files.hudi_options).build()
+    )
+
+
+def _options(as_of: str | None) -> HudiReadOptions:
+    from hudi import HudiReadOptions
+
+    return HudiReadOptions() if as_of is None else HudiReadOptions().with_as_of_timestamp(as_of)
 
 
 def _shown(columns: Sequence[str]) -> list[str]:
@@ -126,22 +149,16 @@ def stream_rows(files: LakeFiles, table: LakeTable, columns: Sequence[str]) -> I
 
     Raises `UnreadableTable`, also if a file is removed while it is read. The whole can then be read again.
     """
-    from hudi import HudiReadOptions, HudiTableBuilder
-
-    uri = f"s3://{table.path}"
     with _told(table):
-        hudi = HudiTableBuilder.from_base_uri(uri).with_storage_options(files.hudi_options).build()
-        yield from hudi.read_stream(HudiReadOptions().with_projection(list(columns)))
+        yield from _opened(files, table).read_stream(_options(None).with_projection(list(columns)))
 
 
 def read_schema(files: LakeFiles, table: LakeTable) -> pa.Schema:
     """Return the table's columns, as `read_table` returns them. Raises `UnreadableTable`."""
     import pyarrow as pa
-    from hudi import HudiTableBuilder
 
     with _told(table):
-        hudi = HudiTableBuilder.from_base_uri(f"s3://{table.path}").with_storage_options(files.hudi_options)
-        schema = hudi.build().get_schema()
+        schema = _opened(files, table).get_schema()
     return pa.schema([schema.field(name) for name in _shown(schema.names)])
 
 
@@ -149,26 +166,16 @@ def count_rows(files: LakeFiles, table: LakeTable, as_of: str | None = None) -> 
     """Return how many rows the table has, or had. Soft-deleted rows do not count.
 
     Raises what `read_table` raises."""
-    if as_of is not None:
-        check_readable(files.filesystem, table, as_of)
-    for _ in range(_READINGS - 1):
-        with suppress(_FileIsGone):
-            return _count_once(files, table, as_of)
-    return _count_once(files, table, as_of)
+    return _whole(_count_once, files, table, as_of)
 
 
 def _count_once(files: LakeFiles, table: LakeTable, as_of: str | None) -> int:
     import pyarrow.compute as pc
-    from hudi import HudiReadOptions, HudiTableBuilder
 
-    options = HudiReadOptions()
-    if as_of is not None:
-        options = options.with_as_of_timestamp(as_of)
     with _told(table):
-        hudi = HudiTableBuilder.from_base_uri(f"s3://{table.path}").with_storage_options(files.hudi_options)
-        opened = hudi.build()
-        columns = [name for name in (_KEY, _DELETED) if name in opened.get_schema().names]
-        batches = list(opened.read_stream(options.with_projection(columns)))
+        hudi = _opened(files, table)
+        columns = [name for name in (_KEY, _DELETED) if name in hudi.get_schema().names]
+        batches = list(hudi.read_stream(_options(as_of).with_projection(columns)))
     rows = sum(batch.num_rows for batch in batches)
     deleted = [pc.sum(batch[_DELETED]).as_py() for batch in batches if _DELETED in batch.schema.names]
     return int(rows - sum(filter(None, deleted)))

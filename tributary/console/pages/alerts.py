@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -10,10 +9,9 @@ from nicegui import ui
 
 from tributary.console.console import Console
 from tributary.console.pages.buttons import action_button, jobs_panel
-from tributary.console.pages.frame import PATIENCE_SECONDS, counted, page_frame, show_error
+from tributary.console.pages.frame import PATIENCE_SECONDS, counted, live_part, page_frame, plain_table
 from tributary.console.view import OpenAlert
 from tributary.contract.alerts import Alerts
-from tributary.contract.errors import TributaryError
 
 TEST = "the places of [alerts]"
 
@@ -24,41 +22,18 @@ def add(console: Console) -> None:
     @ui.page("/alerts", response_timeout=PATIENCE_SECONDS)
     async def show() -> None:
         with page_frame(console, "Alerts"):
-            trouble = ui.column().classes("w-full")
-
-            @ui.refreshable
-            def alerts(found: Sequence[OpenAlert]) -> None:
-                ui.label(
-                    "No alert is open." if not found else f"{counted(len(found), 'alert')} open"
-                ).classes("text-xl")
-                for one in found:
-                    with ui.card().classes("w-full border-l-4 border-orange-500 gap-1"):
-                        ui.label(f"{one.subject}: {one.rule}").classes("font-bold break-all")
-                        ui.label(one.text)
-                        ui.label(f"since {one.since}, by {one.channel}").classes("text-gray-500 text-sm")
-
-            async def read() -> Sequence[OpenAlert]:
-                trouble.clear()
-                try:
-                    return await asyncio.to_thread(console.shown.open_alerts)
-                except TributaryError as error:
-                    with trouble:
-                        show_error(error, console)
-                    return ()
-
-            shown = await read()
-            with ui.column().classes("w-full"):
-                alerts(shown)
+            await live_part(console, console.shown.open_alerts, _alerts)
             _rules(console)
 
-            async def look() -> None:
-                nonlocal shown
-                now = await read()
-                if now != shown:
-                    shown = now
-                    alerts.refresh(now)
 
-            ui.timer(console.shown.seconds, look)
+def _alerts(found: Sequence[OpenAlert]) -> None:
+    title = f"{counted(len(found), 'alert')} open" if found else "No alert is open."
+    ui.label(title).classes("text-xl")
+    for one in found:
+        with ui.card().classes("w-full border-l-4 border-orange-500 gap-1"):
+            ui.label(f"{one.subject}: {one.rule}").classes("font-bold break-all")
+            ui.label(one.text)
+            ui.label(f"since {one.since}, by {one.channel}").classes("text-gray-500 text-sm")
 
 
 def _rules(console: Console) -> None:
@@ -73,11 +48,10 @@ def _rules(console: Console) -> None:
             "webhook and the mail server."
         )
         return
-    ui.table(
-        columns=[{"name": name, "label": name, "field": name, "align": "left"} for name in ("rule", "limit")],
-        rows=[{"rule": rule, "limit": limit} for rule, limit in limits_of(rules).items()],
-        row_key="rule",
-    ).classes("w-full").props("dense flat")
+    plain_table(
+        {"rule": "rule", "limit": "limit"},
+        [{"rule": rule, "limit": limit} for rule, limit in limits_of(rules).items()],
+    )
     ui.label(
         "tributary start and tributary ingest --follow evaluate them. Without a running ingest, no alert is "
         "sent, and none ends."

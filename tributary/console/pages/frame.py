@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import quote
 
 from nicegui import ui
 
 from tributary.console.console import Console
 from tributary.contract.errors import TributaryError
+
+Value = TypeVar("Value")
 
 PATIENCE_SECONDS = 60.0
 """How long a page may take to read what it shows. NiceGUI's default is three seconds."""
@@ -82,6 +85,54 @@ def show_error(error: TributaryError, console: Console) -> None:
     """Show an error where the caller is: what, where, found, expected, what to do."""
     with ui.card().classes("w-full border-l-4 border-red-500"):
         ui.label(error_text(error, console)).classes("whitespace-pre-wrap")
+
+
+async def live_part(
+    console: Console,
+    read: Callable[[], Sequence[Value]],
+    draw: Callable[[Sequence[Value]], None],
+) -> Callable[[], Awaitable[None]]:
+    """Draw what a function reads in a thread, and again as soon as it differs. Return how to look at once.
+
+    A TributaryError of the reading is shown above, and nothing was found then.
+    """
+    trouble = ui.column().classes("w-full")
+    content = ui.refreshable(draw)
+
+    async def found() -> Sequence[Value]:
+        trouble.clear()
+        try:
+            return await asyncio.to_thread(read)
+        except TributaryError as error:
+            with trouble:
+                show_error(error, console)
+            return ()
+
+    shown = await found()
+    with ui.column().classes("w-full gap-1"):
+        content(shown)
+
+    async def look() -> None:
+        nonlocal shown
+        now = await found()
+        if now != shown:
+            shown = now
+            content.refresh(now)
+
+    ui.timer(console.shown.seconds, look)
+    return look
+
+
+def plain_table(titles: Mapping[str, str], rows: Sequence[Mapping[str, Any]]) -> None:
+    """Show rows under the titles of their fields."""
+    ui.table(
+        columns=[
+            {"name": field, "label": title, "field": field, "align": "left"}
+            for field, title in titles.items()
+        ],
+        rows=[{"number": number, **row} for number, row in enumerate(rows)],
+        row_key="number",
+    ).classes("w-full").props("dense flat wrap-cells")
 
 
 def ago(moment: datetime | None) -> str:

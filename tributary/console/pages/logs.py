@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from nicegui import ui
 
 from tributary.console.console import Console
-from tributary.console.pages.frame import PATIENCE_SECONDS, page_frame, show_error
+from tributary.console.pages.frame import PATIENCE_SECONDS, live_part, page_frame, show_error
 from tributary.contract.errors import TributaryError
 from tributary.operations.logs import LEVELS, LogEntry
 
@@ -38,37 +38,19 @@ def add(console: Console) -> None:
                 ).classes("min-w-40")
                 text = ui.input("with the text").classes("min-w-48").props("clearable debounce=300")
             ui.label("Newest first. Passwords and keys are hidden.").classes("text-gray-500")
-            trouble = ui.column().classes("w-full")
 
-            @ui.refreshable
-            def entries(found: Sequence[LogEntry]) -> None:
-                if not found:
-                    ui.label("No such entry.")
-                for one in reversed(found):
-                    ui.label(one.text).classes(
-                        f"font-mono text-xs whitespace-pre-wrap break-all w-full {_COLORS[one.level]}"
-                    )
+            def read() -> Sequence[LogEntry]:
+                return console.log(str(parts.value), level.value, text.value or "")
 
-            async def read() -> Sequence[LogEntry]:
-                trouble.clear()
-                try:
-                    return await asyncio.to_thread(console.log, parts.value, level.value, text.value or "")
-                except TributaryError as error:
-                    with trouble:
-                        show_error(error, console)
-                    return ()
-
-            shown = await read()
-            with ui.column().classes("w-full gap-1"):
-                entries(shown)
-
-            async def look() -> None:
-                nonlocal shown
-                now = await read()
-                if now != shown:
-                    shown = now
-                    entries.refresh(now)
-
+            look = await live_part(console, read, _entries)
             for field in (parts, level, text):
                 field.on_value_change(look)
-            ui.timer(console.shown.seconds, look)
+
+
+def _entries(found: Sequence[LogEntry]) -> None:
+    if not found:
+        ui.label("No such entry.")
+    for one in reversed(found):
+        ui.label(one.text).classes(
+            f"font-mono text-xs whitespace-pre-wrap break-all w-full {_COLORS[one.level]}"
+        )

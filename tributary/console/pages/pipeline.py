@@ -18,6 +18,7 @@ from tributary.console.pages.frame import (
     counted,
     milliseconds,
     page_frame,
+    plain_table,
     state_badge,
     table_path,
 )
@@ -232,11 +233,7 @@ def _servers(view: LakeView) -> None:
     servers = view.pipeline.servers
     ui.label(view.pipeline.title).classes("text-lg font-bold")
     columns = ["name", "state", *dict.fromkeys(title for server in servers for title in server.facts)]
-    ui.table(
-        columns=[{"name": name, "label": name, "field": name, "align": "left"} for name in columns],
-        rows=[
-            {"number": number, "name": server.name, "state": server.state, **server.facts}
-            for number, server in enumerate(servers)
-        ],
-        row_key="number",
-    ).classes("w-full").props("dense flat")
+    plain_table(
+        {name: name for name in columns},
+        [{"name": server.name, "state": server.state, **server.facts} for server in servers],
+    )

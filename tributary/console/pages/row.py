@@ -10,7 +10,7 @@ from nicegui import ui
 from tributary.api.row_events import RowEvent, RowState, row_at
 from tributary.api.time_travel import time_of
 from tributary.console.console import Console
-from tributary.console.pages.frame import PATIENCE_SECONDS, cell, page_frame, show_error
+from tributary.console.pages.frame import PATIENCE_SECONDS, cell, page_frame, plain_table, show_error
 from tributary.contract.errors import TributaryError
 
 
@@ -124,11 +124,10 @@ _NOT_KNOWN = "not changed since before the first event in bronze"
 
 
 def _values(row: Mapping[str, Any]) -> None:
-    ui.table(
-        columns=[{"name": key, "label": key, "field": key, "align": "left"} for key in ("column", "value")],
-        rows=[{"column": name, "value": _shown(value)} for name, value in row.items()],
-        row_key="column",
-    ).classes("w-full").props("dense flat wrap-cells")
+    plain_table(
+        {"column": "column", "value": "value"},
+        [{"column": name, "value": _shown(value)} for name, value in row.items()],
+    )
 
 
 def _title(event: RowEvent) -> str:

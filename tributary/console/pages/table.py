@@ -16,7 +16,14 @@ from tributary.api.rows import APP_COLUMNS
 from tributary.api.table_files import TableFiles
 from tributary.console.console import Console
 from tributary.console.pages.buttons import action_button, jobs_panel
-from tributary.console.pages.frame import PATIENCE_SECONDS, ago, page_frame, show_error, state_badge
+from tributary.console.pages.frame import (
+    PATIENCE_SECONDS,
+    ago,
+    page_frame,
+    plain_table,
+    show_error,
+    state_badge,
+)
 from tributary.console.view import LakeView
 from tributary.contract.errors import TributaryError
 from tributary.contract.lake import Storage
@@ -167,7 +174,7 @@ def _compacted(storage: Storage, files: TableFiles) -> str:
 
 def _columns(facts: _Facts) -> None:
     ui.label("Columns").classes("text-lg font-bold")
-    _plain_table(
+    plain_table(
         {"column": "column", "lake": "type in the lake", "source": "type in the source", "key": "key"},
         [
             {
@@ -182,7 +189,7 @@ def _columns(facts: _Facts) -> None:
     if not facts.changes:
         return
     ui.label("Changes of the columns, newest first").classes("text-lg font-bold")
-    _plain_table(
+    plain_table(
         {"completed": "committed (UTC)", "column": "column", "change": "change"},
         [
             {
@@ -200,17 +207,6 @@ def change_text(change: ColumnChange) -> str:
     if change.before is None:
         return f"added: {change.after}"
     return f"removed: {change.before}" if change.after is None else f"{change.before} → {change.after}"
-
-
-def _plain_table(titles: Mapping[str, str], rows: Sequence[Mapping[str, str]]) -> None:
-    ui.table(
-        columns=[
-            {"name": field, "label": title, "field": field, "align": "left"}
-            for field, title in titles.items()
-        ],
-        rows=[{"number": number, **row} for number, row in enumerate(rows)],
-        row_key="number",
-    ).classes("w-full").props("dense flat")
 
 
 _WIDTHS = {"instant": {"minWidth": 190}, "completed": {"minWidth": 190}}
