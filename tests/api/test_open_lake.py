@@ -18,7 +18,6 @@ import duckdb
 import pymysql
 import pytest
 from moto import mock_aws
-from moto.server import ThreadedMotoServer
 from pyspark.sql import SparkSession
 
 import tributary
@@ -27,6 +26,7 @@ from spark_app.ledger.commits import last_commit
 from spark_app.positions.postgres import PostgresLog
 from spark_app.sources.event import OffsetRange
 from spark_app.table.table_ingest import TableIngest
+from tests.aws_double import running_moto
 from tests.browser.chromium import chromium
 from tests.cli.deployed import ACCOUNT, ITEMS, LAKE, NAMES, REGION, make_stack
 from tests.console.pages import ask
@@ -328,12 +328,10 @@ def test_the_console_shows_a_deployed_lake_and_has_no_button_that_changes_it(
     """The lake reads items, because moto has no MSK Connect."""
     for name in ("AWS_PROFILE", "AWS_DEFAULT_PROFILE", "AWS_REGION", "AWS_SESSION_TOKEN"):
         monkeypatch.delenv(name, raising=False)
-    moto = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
-    moto.start()
-    try:
+    with running_moto() as url:
         monkeypatch.setenv("AWS_CONFIG_FILE", "/nonexistent")
         monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", "/nonexistent")
-        monkeypatch.setenv("AWS_ENDPOINT_URL", "http://{}:{}".format(*moto.get_host_and_port()))
+        monkeypatch.setenv("AWS_ENDPOINT_URL", url)
         monkeypatch.setenv("AWS_ENDPOINT_URL_S3", written.server.endpoint)
         monkeypatch.setenv("AWS_ACCESS_KEY_ID", written.server.access_key)
         monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", written.server.secret_key)
@@ -367,5 +365,3 @@ def test_the_console_shows_a_deployed_lake_and_has_no_button_that_changes_it(
                 page.get_by_text("No such entry.").wait_for()
             ask(walk, "SELECT name FROM things WHERE id = 1", "uno")
         assert walk.problems == []
-    finally:
-        moto.stop()

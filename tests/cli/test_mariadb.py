@@ -11,14 +11,16 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
+import boto3
 import psutil
 import pymysql
 import pytest
 
 from connectors.connect_rest import ConnectRest
 from connectors.engines.binlog.session import Session, execute
+from tests.aws_double import running_moto
 from tests.cli.test_every_type import differences
 from tests.cli.test_whole_pipeline import Tributary
 from tests.local.landed import wait_until
@@ -38,6 +40,9 @@ from tributary.operations.snapshots.asking import read_again
 from tributary.operations.stored_offsets import stored_offsets
 from tributary.operations.verify.rounds import VerifyKeeper, Wanted
 from tributary.operations.whole_lake import reconcile_links
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
@@ -256,8 +261,20 @@ def test_soft_deleted_rows_stay_in_the_lake_and_are_marked(maria: Maria) -> None
     assert found == [{"id": 500, "_deleted": True}, {"id": 501, "_deleted": False}]
 
 
+@pytest.fixture
+def s3_with_locks(maria: Maria) -> Iterator[S3Client]:
+    """S3 with conditional writes, which the local one has not, for the locks in the lake's quarantine."""
+    bucket = maria.workspace.open_lake.quarantine.split("/")[0]
+    with running_moto() as url:
+        client = boto3.client(
+            "s3", "us-east-1", endpoint_url=url, aws_access_key_id="x", aws_secret_access_key="x"
+        )
+        client.create_bucket(Bucket=bucket)
+        yield client
+
+
 def test_a_deployed_lake_is_compared_by_its_connectors_config_and_the_offsets_in_kafka(
-    maria: Maria, monkeypatch: pytest.MonkeyPatch
+    maria: Maria, s3_with_locks: S3Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All parts are those of this machine, but what is asked of AWS. The database here has no encryption."""
     workspace = maria.workspace
@@ -270,6 +287,7 @@ def test_a_deployed_lake_is_compared_by_its_connectors_config_and_the_offsets_in
     secrets = {"tributary/maria/shop": json.dumps({"password": password})}
     session = SimpleNamespace(
         region="eu-west-1",
+        s3=s3_with_locks,
         secretsmanager=SimpleNamespace(
             get_secret_value=lambda **asked: {"SecretString": secrets[asked["SecretId"]]}
         ),

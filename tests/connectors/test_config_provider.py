@@ -9,13 +9,13 @@ from typing import Any
 
 import boto3
 import pytest
-from moto.server import ThreadedMotoServer
 from py4j.protocol import Py4JJavaError
 
 from connectors.certificates import PEM, RDS_ROOTS, TRUST_STORE, TRUST_STORE_PASSWORD
 from connectors.deployment import SecretsManagerSecret
 from connectors.plugins import build_plugins, unpack_plugins
 from connectors.worker import msk_sink_worker, msk_source_worker
+from tests.aws_double import running_moto
 from tests.conftest import running_jvm
 
 pytestmark = pytest.mark.slow
@@ -40,29 +40,25 @@ def jvm() -> Iterator[Any]:
 @pytest.fixture(scope="module")
 def secret(jvm: Any) -> Iterator[SecretsManagerSecret]:
     """A secret in a moto server that the JVM uses as AWS."""
-    moto = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
-    moto.start()
-    host, port = moto.get_host_and_port()
-    url = f"http://{host}:{port}"
-    properties = {
-        "aws.endpointUrlSecretsManager": url,
-        "aws.accessKeyId": "testing",
-        "aws.secretAccessKey": "testing",
-    }
-    for name, value in properties.items():
-        jvm.java.lang.System.setProperty(name, value)
-    try:
+    with running_moto() as url:
         boto3.client(
             "secretsmanager", REGION, endpoint_url=url, aws_access_key_id="x", aws_secret_access_key="x"
         ).create_secret(
             Name="tributary/shop/web",
             SecretString=json.dumps({"username": "debezium", "password": PASSWORD, "port": 5432}),
         )
-        yield SecretsManagerSecret("tributary/shop/web", "password")
-    finally:
-        for name in properties:
-            jvm.java.lang.System.clearProperty(name)
-        moto.stop()
+        properties = {
+            "aws.endpointUrlSecretsManager": url,
+            "aws.accessKeyId": "testing",
+            "aws.secretAccessKey": "testing",
+        }
+        for name, value in properties.items():
+            jvm.java.lang.System.setProperty(name, value)
+        try:
+            yield SecretsManagerSecret("tributary/shop/web", "password")
+        finally:
+            for name in properties:
+                jvm.java.lang.System.clearProperty(name)
 
 
 @pytest.fixture(scope="module")

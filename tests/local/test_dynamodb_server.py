@@ -13,9 +13,9 @@ from typing import Any
 
 import boto3
 import pytest
-from moto.server import ThreadedMotoServer
 
 from spark_app.wire.items.record import read_record, table_of_record
+from tests.aws_double import running_moto
 from tributary.local.items.dynamodb_server import (
     STREAM,
     Destination,
@@ -60,21 +60,15 @@ class FakeKinesis:
 @pytest.fixture
 def relay(monkeypatch: pytest.MonkeyPatch) -> Iterator[Relay]:
     monkeypatch.setattr("tributary.local.items.dynamodb_server.time.sleep", lambda _: None)
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0)
-    server.start()
-    try:
-        host, port = server.get_host_and_port()
+    with running_moto() as url:
         session: Any = boto3.session.Session("local", "local", region_name=REGION)
         dynamodb, streams = (
-            session.client(service, endpoint_url=f"http://{host}:{port}")
-            for service in ("dynamodb", "dynamodbstreams")
+            session.client(service, endpoint_url=url) for service in ("dynamodb", "dynamodbstreams")
         )
         for table in dynamodb.list_tables()["TableNames"]:
             dynamodb.delete_table(TableName=table)
         destinations = [Destination("changes", "orders")]
         yield Relay(dynamodb, streams, FakeKinesis(), destinations, chance=random.Random(3))
-    finally:
-        server.stop()
 
 
 def test_each_change_is_sent_once_in_the_form_that_the_app_reads(relay: Relay) -> None:

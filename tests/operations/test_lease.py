@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import boto3
 import pytest
 from botocore.exceptions import ClientError
-from moto.server import ThreadedMotoServer
 
+from tests.aws_double import running_moto
 from tests.cli.deployed import REGION
 from tributary.operations.aws import lease as leases
 from tributary.operations.aws.lease import LEASE_SECONDS, Lease
@@ -37,12 +37,8 @@ class Bucket:
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[str]:
-    moto = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
-    moto.start()
-    try:
-        yield "http://{}:{}".format(*moto.get_host_and_port())
-    finally:
-        moto.stop()
+    with running_moto() as url:
+        yield url
 
 
 @pytest.fixture

@@ -35,6 +35,7 @@ import tributary
 from bench.servers import storage
 from tests.aws.yarn.emr import CLUSTER, Emr, python_of_a_node, storage_settings
 from tests.aws.yarn.hadoop import Yarn, running_yarn
+from tests.aws_double import running_moto
 from tests.cli.deployed import ACCOUNT, LAKE, NAMES, REGION, RELEASE, ROLE, make_stack
 from tests.local.landed import wait_until
 from tests.spark_app.debezium import SourceTable
@@ -163,8 +164,6 @@ def _is_driver(process: psutil.Process) -> bool:
 
 @pytest.fixture(scope="module")
 def deployed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployed]:
-    from moto.server import ThreadedMotoServer
-
     # Importing the CDK starts a process.
     from tests.aws.yarn.deployment import processors_of_this_machine, spark_defaults, upload_assets
 
@@ -179,15 +178,11 @@ def deployed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployed]:
         bootstrap = servers.settings.kafka_bootstrap
         topic = lake.source_names(lake.sources[0]).topic("public", "things")
         kafka.create_topic(bootstrap, topic, partitions=1)
-        moto = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
-        moto.start()
-        stack.callback(moto.stop)
-        host, port = moto.get_host_and_port()
         s3 = servers.servers.s3
         environment = {
             "AWS_ACCESS_KEY_ID": s3.access_key,
             "AWS_SECRET_ACCESS_KEY": s3.secret_key,
-            "AWS_ENDPOINT_URL": f"http://{host}:{port}",
+            "AWS_ENDPOINT_URL": stack.enter_context(running_moto()),
             "AWS_ENDPOINT_URL_S3": s3.endpoint,
         }
         patch = stack.enter_context(_as_a_user(environment))
