@@ -6,6 +6,7 @@ import io
 import json
 from datetime import UTC, datetime, timedelta, timezone
 from decimal import Decimal
+from typing import cast
 
 import pyarrow as pa
 import pytest
@@ -15,8 +16,17 @@ from rich.console import Console
 
 from spark_app.reports import Blocked, CaughtUp, Committed, Freshness, Started
 from tributary.api.tables import UnknownTable, resolve_names
+from tributary.cli import rendering
 from tributary.cli.live_view import live_view, progress_table
-from tributary.cli.rendering import as_json, bytes_text, moment_text, positions_text, rows_of, value_text
+from tributary.cli.rendering import (
+    as_json,
+    bytes_text,
+    moment_text,
+    positions_text,
+    print_table,
+    rows_of,
+    value_text,
+)
 from tributary.contract.table_name import TableName
 from tributary.operations.runs.run_progress import RunProgress
 
@@ -43,6 +53,25 @@ def test_dates_and_moments_outside_python_s_range_are_shown_as_text() -> None:
         ("0002-12-31 (BC)", "10000-01-01 00:00:00+00", 2),
         (None, "1970-01-01 00:00:00+00", 3),
     ]
+
+
+_CELLS = st.text(st.characters(categories=("L", "N", "P", "Zs")), max_size=12)
+
+
+@given(st.lists(st.lists(_CELLS, min_size=3, max_size=3)), st.booleans())
+def test_a_table_that_fits_looks_as_rich_would_draw_it(rows: list[list[str]], is_terminal: bool) -> None:
+    def drawn() -> list[str]:
+        shown = Console(file=io.StringIO(), width=200, force_terminal=is_terminal, color_system=None)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(rendering, "output", shown)
+            patch.setattr(rendering, "Console", lambda **asked: Console(file=shown.file, **asked))
+            print_table(("name", "größe", "c"), rows, (False, True))
+        return [line.rstrip() for line in cast(io.StringIO, shown.file).getvalue().splitlines()]
+
+    directly = drawn()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rendering, "_lines", lambda *_: None)
+        assert drawn() == directly
 
 
 def test_null_and_the_empty_text_look_different() -> None:

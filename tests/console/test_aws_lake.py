@@ -137,7 +137,9 @@ def test_a_connector_tells_its_state_its_failed_tasks_and_the_reason() -> None:
 def test_a_table_has_its_lag_from_cloudwatch_and_its_commit_from_its_files() -> None:
     measured = (Measured(ORDERS, 1.5, 7, None, None),)
     files = LocalFiles("http://127.0.0.1:1", "key", "secret")
-    summary = TableSummary(Table(USERS, "s3://silver/users", files, ""), "merge_on_read", "hard", commit())
+    summary = TableSummary(
+        Table(USERS, "s3://silver/users", files, ""), "merge_on_read", "hard", commit(), "1"
+    )
     orders, users = table_states(LakeStatus((), "", None, (), measured), [summary])
     assert (orders.table, orders.behind, orders.commit, orders.state) == (ORDERS, 7, None, "waiting")
     assert (users.table, users.behind, users.commit) == (USERS, None, commit())

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING
 from spark_app.registry.opened import open_registry
 from tributary.api.event_payloads import EventPayloads
 from tributary.api.lake_files import AwsFiles, LakeFiles, LocalFiles, told_unreadable
+from tributary.api.last_commits import LastCommits
 from tributary.api.row_events import RowEvent, count_events, parse_key, read_row_events
 from tributary.api.rows import read_schema
 from tributary.api.sql import Limits, query_tables
 from tributary.api.table import Table
-from tributary.api.tables import LakeTable, find_table, read_silver_tables
+from tributary.api.tables import LakeTable, find_silver_table, read_table_folders, with_commit
 from tributary.api.time_travel import instant_of
 from tributary.api.timeline import Commit
 from tributary.contract.aws_names import AwsNames, Output
@@ -38,16 +39,18 @@ _READERS = 8
 class TableSummary:
     """A short description of a lake's table.
 
-    table        the table itself, to read
-    storage      how Hudi stores it
-    deletes      hard: deleted rows are gone; soft: their last values stay, with `_deleted`
-    last_commit  the latest commit that applied events, or None
+    table         the table itself, to read
+    storage       how Hudi stores it
+    deletes       hard: deleted rows are gone; soft: their last values stay, with `_deleted`
+    last_commit   the latest commit that applied events, or None
+    last_instant  the last instant of its timeline, of whatever kind. As long as it stays, so do the rows
     """
 
     table: Table
     storage: Storage
     deletes: Deletes
     last_commit: Commit | None
+    last_instant: str
 
     @property
     def name(self) -> TableName:
@@ -78,10 +81,14 @@ class OpenLake:
     files: LakeFiles = field(repr=False)
     payloads: EventPayloads = field(default_factory=EventPayloads, repr=False)
 
-    def tables(self) -> tuple[TableSummary, ...]:
-        """Return the tables that have a commit, sorted by name. Raises LakeUnreadable."""
+    def tables(self, commits: LastCommits | None = None) -> tuple[TableSummary, ...]:
+        """Return the tables that have a commit, sorted by name. Raises LakeUnreadable.
+
+        commits  what an earlier call has kept, to read only the commits that are new
+        """
+        known = LastCommits() if commits is None else commits
         with told_unreadable(f"s3://{self.silver}"), ThreadPoolExecutor(_READERS) as pool:
-            return tuple(pool.map(self._summary, self._places()))
+            return tuple(filter(None, pool.map(lambda one: self._summary(one, known), self._folders())))
 
     def table(self, name: str) -> Table:
         """Return the table with the name `source.schema.table`, `schema.table` or `table`.
@@ -89,7 +96,8 @@ class OpenLake:
         Raises UnknownTable and LakeUnreadable.
         """
         with told_unreadable(f"s3://{self.silver}"):
-            return self._table(find_table(self._places(), name))
+            place = find_silver_table(self.files.filesystem, self.lake.names, self.silver, name)
+            return self._table(place)
 
     def sql(self, query: str, as_of: str | datetime | None = None, limits: Limits | None = None) -> pa.Table:
         """Return DuckDB's result of a statement over the tables, as they are or as they were at a time.
@@ -101,7 +109,7 @@ class OpenLake:
         """
         instant = None if as_of is None else instant_of(as_of)
         with told_unreadable(f"s3://{self.silver}"):
-            return query_tables(self.files, self._places(), query, instant, limits)
+            return query_tables(self.files, self._folders(), query, instant, limits)
 
     def schemas(self) -> Mapping[TableName, pa.Schema]:
         """Return the columns of every table, without Hudi's. Raises UnreadableTable and LakeUnreadable."""
@@ -135,15 +143,21 @@ class OpenLake:
             return count_events(self.files.filesystem, self.bronze, namespace, topic, keys, self.payloads)
 
     def _places(self) -> tuple[LakeTable, ...]:
-        return read_silver_tables(self.files.filesystem, self.lake.names, self.silver)
+        return with_commit(self.files.filesystem, self._folders())
+
+    def _folders(self) -> tuple[LakeTable, ...]:
+        return read_table_folders(self.files.filesystem, self.lake.names, self.silver)
 
     def _table(self, place: LakeTable) -> Table:
         quarantine_path = f"{self.quarantine}/{self.lake.names.table_path(place.name)}"
         return Table(place.name, f"s3://{place.path}", self.files, quarantine_path)
 
-    def _summary(self, place: LakeTable) -> TableSummary:
-        table, policy = self._table(place), self.lake.policy(place.name)
-        return TableSummary(table, policy.storage, policy.deletes, table.last_commit())
+    def _summary(self, place: LakeTable, commits: LastCommits) -> TableSummary | None:
+        found = commits.read(self.files.filesystem, place.path)
+        if found is None:
+            return None
+        policy = self.lake.policy(place.name)
+        return TableSummary(self._table(place), policy.storage, policy.deletes, found.commit, found.instant)
 
 
 def open_lake(

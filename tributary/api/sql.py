@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from tributary.api.lake_files import LakeFiles
 from tributary.api.rows import read_table
-from tributary.api.tables import LakeTable, unknown_table
+from tributary.api.tables import LakeTable, unknown_table, with_commit
 from tributary.contract.errors import TributaryError
 from tributary.contract.table_name import TableName
 
@@ -48,23 +48,27 @@ class Limits:
 
 def query_tables(
     files: LakeFiles,
-    tables: Sequence[LakeTable],
+    folders: Sequence[LakeTable],
     query: str,
     as_of: str | None = None,
     limits: Limits | None = None,
 ) -> pa.Table:
     """Return DuckDB's result of the query over the tables, now or as they were at the instant `as_of`.
 
-    Only tables whose names occur in the query are read. The query can name a table as `table`, `schema.table`
-    or `source.schema.table`. DuckDB ignores case in names, so a query can use only one of several tables
-    whose names differ in case only. Raises `QueryError`, UnknownTable, OutOfHistory, ReadInSpark and
-    UnreadableTable.
+    folders  all of the lake's, also those of tables without a commit, which the query cannot name
+
+    Only tables whose names occur in the query are looked at. The query can name a table as `table`,
+    `schema.table` or `source.schema.table`. DuckDB ignores case in names, so a query can use only one of
+    several tables whose names differ in case only. Raises `QueryError`, UnknownTable, OutOfHistory,
+    ReadInSpark and UnreadableTable.
     """
-    named = named_in(query, [table.name for table in tables])
-    read = {table.name: read_table(files, table, as_of) for table in tables if table.name in named}
+    mentioned = with_commit(files.filesystem, [one for one in folders if is_named_in(query, one.name)])
+    named = named_in(query, [table.name for table in mentioned])
+    read = {table.name: read_table(files, table, as_of) for table in mentioned if table.name in named}
     try:
         return query_arrow(read, query, limits)
     except NoSuchTable as error:
+        tables = with_commit(files.filesystem, folders)
         raise unknown_table(error.name, [table.name for table in tables]) from error
 
 
@@ -117,16 +121,18 @@ def named_in(query: str, tables: Iterable[TableName]) -> frozenset[TableName]:
     """
     alike: dict[TableName, list[TableName]] = {}
     for table in tables:
-        if _is_named_in(query, table, re.IGNORECASE):
+        if is_named_in(query, table):
             alike.setdefault(_in_one_case(table), []).append(table)
     found: set[TableName] = set()
     for named in alike.values():
-        told_apart = named if len(named) == 1 else [table for table in named if _is_named_in(query, table)]
+        exactly = [table for table in named if is_named_in(query, table, re.NOFLAG)]
+        told_apart = named if len(named) == 1 else exactly
         found.update(told_apart if len(told_apart) == 1 else [])
     return frozenset(found)
 
 
-def _is_named_in(query: str, table: TableName, flags: re.RegexFlag = re.NOFLAG) -> bool:
+def is_named_in(query: str, table: TableName, flags: re.RegexFlag = re.IGNORECASE) -> bool:
+    """Tell whether the last part of the table's name occurs in the query as a word."""
     name = re.escape(table.table.replace('"', '""'))
     return re.search(rf"(?<!\w){name}(?!\w)", query, flags) is not None
 

@@ -8,12 +8,12 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from tributary.api.lake_files import LakeFiles, told_unreadable
-from tributary.api.quarantine import QuarantinedEvent, count_quarantine, read_quarantine
+from tributary.api.quarantine import QuarantinedEvent, read_quarantine
 from tributary.api.rows import count_rows, read_schema, read_table
 from tributary.api.table_files import TableFiles, read_table_files
 from tributary.api.tables import LakeTable
 from tributary.api.time_travel import instant_of
-from tributary.api.timeline import Commit, read_commits, read_last_commit, read_last_instant
+from tributary.api.timeline import Commit, read_commits, read_last_commit
 from tributary.contract.errors import TributaryError
 from tributary.contract.lake import Storage
 from tributary.contract.table_name import TableName
@@ -111,20 +111,10 @@ class Table(Rows):
         with told_unreadable(self.uri):
             return read_last_commit(self._files.filesystem, self._place.path)
 
-    def last_instant(self) -> str | None:
-        """Return the last instant of the table's timeline, or None. As long as it stays, so do the rows."""
-        with told_unreadable(self.uri):
-            return read_last_instant(self._files.filesystem, self._place.path)
-
     def quarantine(self) -> tuple[QuarantinedEvent, ...]:
         """Return the table's events that could not be applied, with the reasons."""
         with told_unreadable(f"s3://{self._quarantine_path}"):
             return read_quarantine(self._files.filesystem, self._quarantine_path)
-
-    def count_quarantined(self) -> int:
-        """Return how many events could not be applied, without reading their bytes."""
-        with told_unreadable(f"s3://{self._quarantine_path}"):
-            return count_quarantine(self._files.filesystem, self._quarantine_path)
 
     @property
     def _place(self) -> LakeTable:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
-from tributary.api.timeline import has_commit
+from tributary.api.timeline import read_timeline
 from tributary.contract.errors import TributaryError
 from tributary.contract.naming import LakeNames
 from tributary.contract.remedies import Ingest, ListTables
@@ -40,10 +40,14 @@ def read_silver_tables(filesystem: S3FileSystem, names: LakeNames, silver: str) 
 
     Hudi's readers refuse a table without one.
     """
-    folders = read_table_folders(filesystem, names, silver)
+    return with_commit(filesystem, read_table_folders(filesystem, names, silver))
+
+
+def with_commit(filesystem: S3FileSystem, tables: Sequence[LakeTable]) -> tuple[LakeTable, ...]:
+    """Return those of the tables that have a completed commit."""
     with ThreadPoolExecutor(_READERS) as pool:
-        have_commit = pool.map(lambda table: has_commit(filesystem, table.path), folders)
-        return tuple(table for table, has_one in zip(folders, have_commit, strict=True) if has_one)
+        timelines = pool.map(lambda table: read_timeline(filesystem, table.path), tables)
+        return tuple(table for table, timeline in zip(tables, timelines, strict=True) if timeline.completed)
 
 
 def read_table_folders(filesystem: S3FileSystem, names: LakeNames, root: str) -> tuple[LakeTable, ...]:
@@ -62,6 +66,16 @@ def read_table_folders(filesystem: S3FileSystem, names: LakeNames, root: str) ->
         ]
     tables = {folder: names.table_of_path(folder.removeprefix(f"{root}/")) for folder in folders}
     return tuple(sorted(LakeTable(name, folder) for folder, name in tables.items() if name is not None))
+
+
+def find_silver_table(filesystem: S3FileSystem, names: LakeNames, silver: str, name: str) -> LakeTable:
+    """Return the table below `silver` with a completed commit and this name (`find_table`).
+
+    It looks at the tables of this name alone, unless there is none. Raises `UnknownTable`.
+    """
+    folders = read_table_folders(filesystem, names, silver)
+    found = with_commit(filesystem, [table for table in folders if name in spellings(table.name)])
+    return find_table(found or with_commit(filesystem, folders), name)
 
 
 def find_table(tables: Sequence[LakeTable], name: str) -> LakeTable:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -73,36 +73,53 @@ class Commit:
         return Freshness.of(self.ledger.source_times, round(self.completed.timestamp() * 1_000_000))
 
 
-def has_commit(filesystem: S3FileSystem, path: str) -> bool:
-    """Tell whether the table at the path has completed its first commit."""
-    return bool(_completed_instants(filesystem, path))
+@dataclass(frozen=True)
+class Timeline:
+    """The timeline of a table as it was listed. Its commits are read when somebody asks for them."""
+
+    filesystem: S3FileSystem = field(repr=False)
+    completed: Sequence[FileInfo] = field(repr=False)
+
+    @property
+    def last_instant(self) -> str | None:
+        """The last instant that was completed, of whatever kind, or None if there is none."""
+        return _instant(self.completed[0]) if self.completed else None
+
+    def commits(self, limit: int) -> tuple[Commit, ...]:
+        """Return the latest commits, newest first, without compactions and cleanings.
+
+        There can be fewer than the table ever had, because the oldest ones leave the timeline.
+        """
+        found: list[Commit] = []
+        with ThreadPoolExecutor(_READERS) as pool:
+            for first in range(0, len(self.completed), limit):
+                batch = self.completed[first : first + limit]
+                found += filter(None, pool.map(self._commit, batch))
+                if len(found) >= limit:
+                    break
+        return tuple(found[:limit])
+
+    def last_commit(self) -> Commit | None:
+        """Return the commit with the table's latest positions, or None if there is none."""
+        return next(filter(None, map(self._commit, self.completed)), None)
+
+    def _commit(self, info: FileInfo) -> Commit | None:
+        return _read_commit(self.filesystem, info)
+
+
+def read_timeline(filesystem: S3FileSystem, path: str) -> Timeline:
+    """List the timeline of the table at the path. A path without a table has an empty one."""
+    return Timeline(filesystem, _completed_instants(filesystem, path))
 
 
 def read_commits(filesystem: S3FileSystem, path: str, limit: int) -> tuple[Commit, ...]:
-    """Return the latest commits of the table at the path, newest first, without compactions and cleanings.
-
-    There can be fewer than the table ever had, because the oldest ones leave the timeline.
-    """
-    found: list[Commit] = []
-    instants = _completed_instants(filesystem, path)
-    with ThreadPoolExecutor(_READERS) as pool:
-        for first in range(0, len(instants), limit):
-            batch = instants[first : first + limit]
-            found += filter(None, pool.map(lambda info: _read_commit(filesystem, info), batch))
-            if len(found) >= limit:
-                break
-    return tuple(found[:limit])
+    """Return the latest commits of the table at the path (`Timeline.commits`)."""
+    return read_timeline(filesystem, path).commits(limit)
 
 
 def read_last_commit(filesystem: S3FileSystem, path: str) -> Commit | None:
-    """Return the commit with the table's latest positions, or None if there is none."""
-    return next(iter(read_commits(filesystem, path, limit=1)), None)
-
-
-def read_last_instant(filesystem: S3FileSystem, path: str) -> str | None:
-    """Return the last instant that was completed, of whatever kind, or None if there is none."""
-    completed = _completed_instants(filesystem, path)
-    return completed[0].base_name.partition(".")[0] if completed else None
+    """Return the last commit of the table at the path (`Timeline.last_commit`)."""
+    return read_timeline(filesystem, path).last_commit()
 
 
 def read_first_instant(filesystem: S3FileSystem, path: str) -> str | None:
@@ -114,7 +131,7 @@ def read_first_instant(filesystem: S3FileSystem, path: str) -> str | None:
 
     files = filesystem.get_file_info(FileSelector(path, recursive=True, allow_not_found=True))
     in_files = first_instant(info.path.removeprefix(f"{path}/") for info in files)
-    instants = [info.base_name.partition(".")[0] for info in _completed_instants(filesystem, path)]
+    instants = [_instant(info) for info in _completed_instants(filesystem, path)]
     return min(filter(None, [in_files, *instants]), default=None)
 
 
@@ -126,7 +143,7 @@ def read_retyped_columns(filesystem: S3FileSystem, path: str, instant: str) -> f
     later = [
         info
         for info in _completed_instants(filesystem, path)
-        if info.base_name.endswith(".replacecommit") and info.base_name.partition(".")[0] > instant
+        if info.base_name.endswith(".replacecommit") and _instant(info) > instant
     ]
     metadata = (_read_if_there(filesystem, info) for info in later)
     return frozenset(chain.from_iterable(_retyped(content) for content in metadata if content is not None))
@@ -228,13 +245,17 @@ def _read_commit(filesystem: S3FileSystem, info: FileInfo) -> Commit | None:
         return None
     statistics = [stat for stats in metadata["partitionToWriteStats"].values() for stat in stats]
     return Commit(
-        instant=info.base_name.partition(".")[0],
+        instant=_instant(info),
         completed=info.mtime,
         rows=_total(statistics, "numInserts") + _total(statistics, "numUpdateWrites"),
         deletes=_total(statistics, "numDeletes"),
         ledger=Ledger.from_json(ledger),
         schema=extra.get("schema"),
     )
+
+
+def _instant(info: FileInfo) -> str:
+    return str(info.base_name.partition(".")[0])
 
 
 def _total(statistics: list[dict[str, Any]], field: str) -> int:

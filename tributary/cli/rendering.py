@@ -11,6 +11,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import typer
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -58,17 +59,44 @@ def as_json(value: Any) -> Any:
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], numeric: Sequence[bool] = ()) -> None:
     """Print the rows under their columns, numbers to the right. Only a terminal truncates long cells."""
+    cells = [[value_text(value) for value in row] for row in rows]
+    to_right = [place < len(numeric) and numeric[place] for place in range(len(columns))]
+    if (lines := _lines(columns, cells, to_right)) is not None:
+        header, *others = lines
+        output.print(header, style="bold", markup=False, highlight=False, soft_wrap=True)
+        output.file.writelines(f"{line}\n" for line in others)
+        return
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for place, column in enumerate(columns):
-        is_numeric = place < len(numeric) and numeric[place]
-        table.add_column(Text(column), justify="right" if is_numeric else "left", no_wrap=output.is_terminal)
-    for row in rows:
-        table.add_row(*(Text(value_text(value)) for value in row))
+    for column, is_to_right in zip(columns, to_right, strict=True):
+        table.add_column(Text(column), justify="right" if is_to_right else "left", no_wrap=output.is_terminal)
+    for row in cells:
+        table.add_row(*map(Text, row))
     if output.is_terminal:
         output.print(table)
     else:
         # A pipe has no width that limits a row.
         Console(width=1_000_000, no_color=True).print(table, soft_wrap=True)
+
+
+def _lines(
+    columns: Sequence[str], cells: Sequence[Sequence[str]], to_right: Sequence[bool]
+) -> list[str] | None:
+    """Return the lines of a table as Rich lays them out, or None if a cell has to be wrapped or truncated.
+
+    Rich takes milliseconds for a row, so it would take seconds for a lake with a thousand tables.
+    """
+    rows = [list(columns), *cells]
+    if any(not cell.isprintable() for row in rows for cell in row):
+        return None
+    widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
+    if output.is_terminal and sum(widths) + 2 * (len(widths) - 1) > output.width:
+        return None
+    return ["  ".join(map(_padded, row, widths, to_right)).rstrip() for row in rows]
+
+
+def _padded(cell: str, width: int, is_to_right: bool) -> str:
+    blanks = " " * (width - cell_len(cell))
+    return blanks + cell if is_to_right else cell + blanks
 
 
 def print_answer(found: pa.Table) -> None:

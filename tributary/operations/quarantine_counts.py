@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from tributary.api.lake_files import told_unreadable
 from tributary.api.open_lake import OpenLake
 from tributary.api.quarantine import count_quarantine
 from tributary.api.tables import read_table_folders
@@ -23,8 +24,14 @@ class QuarantineCounts:
     def read(self, opened: OpenLake) -> Mapping[TableName, int]:
         """Return the number of events of each table that has a folder in quarantine."""
         if time.monotonic() >= self._until:
-            filesystem = opened.files.filesystem
-            folders = read_table_folders(filesystem, opened.lake.names, opened.quarantine)
-            self._counts = {table.name: count_quarantine(filesystem, table.path) for table in folders}
+            self._counts = read_quarantine_counts(opened)
             self._until = time.monotonic() + self.seconds
         return self._counts
+
+
+def read_quarantine_counts(opened: OpenLake) -> Mapping[TableName, int]:
+    """Return the number of events of each table that has a folder in quarantine. Raises LakeUnreadable."""
+    filesystem = opened.files.filesystem
+    with told_unreadable(f"s3://{opened.quarantine}"):
+        folders = read_table_folders(filesystem, opened.lake.names, opened.quarantine)
+        return {table.name: count_quarantine(filesystem, table.path) for table in folders}

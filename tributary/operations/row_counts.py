@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 
-from tributary.api.table import Table
+from tributary.api.open_lake import TableSummary
 from tributary.contract.table_name import TableName
-from tributary.local.state import write_private_file
+from tributary.operations.kept_file import KeptFile
 
 FILE = "row-counts.json"
 _READERS = 8
@@ -29,43 +26,30 @@ class _Count(BaseModel):
     rows: int
 
 
-class _File(BaseModel):
+class _Counts(BaseModel):
     tables: dict[str, _Count]
 
 
-@dataclass(frozen=True)
-class RowCounts:
-    """The counts that a file in the state folder keeps. It may be removed at any time."""
+def read_row_counts(path: Path, tables: Iterable[TableSummary]) -> Mapping[TableName, int]:
+    """Return how many rows each table has. Soft-deleted rows do not count.
 
-    path: Path
+    path  a file that keeps the counts for the next call
 
-    def read(self, tables: Iterable[Table]) -> Mapping[TableName, int]:
-        """Return how many rows each table has. Soft-deleted rows do not count.
-
-        Raises UnreadableTable and LakeUnreadable."""
-        known = self._read()
-        with ThreadPoolExecutor(_READERS) as pool:
-            found = dict(pool.map(lambda table: (table.name, _count(table, known)), tables))
-        counts = {str(name): count for name, count in found.items() if count.instant}
-        if counts != known:
-            # The counts are right without the file. Another command may write it at the same time.
-            with suppress(OSError):
-                draft = self.path.with_suffix(f".{os.getpid()}.draft")
-                write_private_file(draft, _File(tables=counts).model_dump_json())
-                draft.replace(self.path)
-        return {name: count.rows for name, count in found.items()}
-
-    def _read(self) -> Mapping[str, _Count]:
-        try:
-            return _File.model_validate_json(self.path.read_bytes()).tables
-        except (FileNotFoundError, ValidationError):
-            return {}
+    Raises UnreadableTable and LakeUnreadable."""
+    file = KeptFile(path, _Counts)
+    kept = file.read()
+    known = {} if kept is None else kept.tables
+    with ThreadPoolExecutor(_READERS) as pool:
+        found = dict(pool.map(lambda one: (one.name, _count(one, known)), tables))
+    counts = {str(name): count for name, count in found.items()}
+    if counts != known:
+        file.write(_Counts(tables=counts))
+    return {name: count.rows for name, count in found.items()}
 
 
-def _count(table: Table, known: Mapping[str, _Count]) -> _Count:
+def _count(table: TableSummary, known: Mapping[str, _Count]) -> _Count:
     # A commit that comes before the rows are counted has a later instant, so the next call counts them again.
-    instant = table.last_instant() or ""
     before = known.get(str(table.name))
-    if before is not None and (before.uri, before.instant) == (table.uri, instant):
+    if before is not None and (before.uri, before.instant) == (table.uri, table.last_instant):
         return before
-    return _Count(uri=table.uri, instant=instant, rows=table.count())
+    return _Count(uri=table.uri, instant=table.last_instant, rows=table.table.count())

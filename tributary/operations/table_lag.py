@@ -8,9 +8,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from tributary.api.last_commits import LastCommits
 from tributary.api.open_lake import OpenLake
 from tributary.api.tables import LakeTable, read_silver_tables
-from tributary.api.timeline import Commit, read_last_commit
+from tributary.api.timeline import Commit
 from tributary.contract.derived import derived_table
 from tributary.contract.table_name import TableName
 from tributary.operations.kafka_topics import Positions, read_table_topics, read_topic_ends
@@ -61,8 +62,11 @@ class QuietTables:
 
     So a look costs a request for each table that has got events, not for each table. A commit without events,
     such as a rebuild's, is seen some seconds later.
+
+    commits  of all tables, read again when their timelines have grown
     """
 
+    commits: LastCommits = field(default_factory=LastCommits)
     seconds: float = 30.0
     _kept: dict[str, tuple[Positions, float, Commit]] = field(default_factory=dict)
 
@@ -84,21 +88,27 @@ def read_lags(workspace: Workspace, quiet: QuietTables | None = None) -> tuple[T
 
     A stream of items does not tell how many of its records were not read. Its tables are the lake's tables.
     """
+    kept = quiet or QuietTables()
     items = tuple(
-        TableLag(name, None, read_last_commit(workspace.files.filesystem, place.path))
+        TableLag(name, None, _last_commit(workspace, place.path, kept.commits))
         for name, place in silver_tables(workspace.open_lake).items()
     )
-    return tuple(sorted((*items, *_kafka_lags(workspace, quiet or QuietTables())), key=lambda one: one.table))
+    return tuple(sorted((*items, *_kafka_lags(workspace, kept)), key=lambda one: one.table))
 
 
-def read_derived(workspace: Workspace) -> tuple[TableLag, ...]:
+def read_derived(workspace: Workspace, commits: LastCommits | None = None) -> tuple[TableLag, ...]:
     """Return the lake's derived tables. None of them has a topic of its own to be behind of."""
-    filesystem, names = workspace.files.filesystem, workspace.lake.names
+    names, known = workspace.lake.names, commits or LastCommits()
     paths = {
         table: f"{names.silver_bucket}/{names.table_path(table)}"
         for table in (derived_table(name) for name, _ in workspace.lake.derived)
     }
-    return tuple(TableLag(table, None, read_last_commit(filesystem, path)) for table, path in paths.items())
+    return tuple(TableLag(table, None, _last_commit(workspace, path, known)) for table, path in paths.items())
+
+
+def _last_commit(workspace: Workspace, path: str, commits: LastCommits) -> Commit | None:
+    found = commits.read(workspace.files.filesystem, path)
+    return None if found is None else found.commit
 
 
 def silver_tables(opened: OpenLake) -> Mapping[TableName, LakeTable]:
@@ -123,7 +133,7 @@ def _kafka_lags(workspace: Workspace, quiet: QuietTables) -> tuple[TableLag, ...
         commit = quiet.commit(topic, ends[topic])
         if commit is None:
             path = f"{names.silver_bucket}/{names.table_path(table)}"
-            commit = read_last_commit(workspace.files.filesystem, path)
+            commit = _last_commit(workspace, path, quiet.commits)
             quiet.keep(topic, ends[topic], commit)
         positions = {} if commit is None else commit.ledger.positions
         behind = events_behind(positions, ends[topic])

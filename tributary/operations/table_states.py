@@ -88,7 +88,7 @@ class TableState:
 
 
 def read_table_states(
-    workspace: Workspace, found: PipelineStatus, quiet: QuietTables | None = None
+    workspace: Workspace, found: PipelineStatus, quiet: QuietTables
 ) -> tuple[TableState, ...]:
     """Return the states of all tables, by name, as far as the servers that run can tell.
 
@@ -97,7 +97,7 @@ def read_table_states(
     running = {service.name for service in found.services if service.state == "running"}
     needed = {"kafka", "s3"} if workspace.lake.connected_sources else {"s3"}
     lags = read_lags(workspace, quiet) if needed <= running else ()
-    derived = read_derived(workspace) if "s3" in running else ()
+    derived = read_derived(workspace, quiet.commits) if "s3" in running else ()
     outcomes = read_outcomes(workspace) if "s3" in running else {}
     # The reason of a derived table that the lake file no longer has concerns nobody.
     names = dict(workspace.lake.derived)

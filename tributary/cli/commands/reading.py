@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from typing import Annotated, Any
 
@@ -81,15 +80,20 @@ def tables(
     A table is left out if the last start could not take it. It comes in at the next tributary up after it was
     mended. "Verified as of" is the time as of which tributary verify found all rows equal to the source's.
     """
+    from tributary.operations.kept_commits import FILE as COMMITS
+    from tributary.operations.kept_commits import kept_commits
     from tributary.operations.orphans import read_orphans
-    from tributary.operations.row_counts import FILE, RowCounts
+    from tributary.operations.quarantine_counts import read_quarantine_counts
+    from tributary.operations.row_counts import FILE as COUNTS
+    from tributary.operations.row_counts import read_row_counts
     from tributary.operations.verify.record import VerificationFiles
 
     workspace = Workspace.open(lake, state)
-    summaries = workspace.open_lake.tables()
-    counts = RowCounts(workspace.state.path / FILE).read([one.table for one in summaries])
-    with ThreadPoolExecutor(_READERS) as pool:
-        found = list(pool.map(lambda one: _facts(one, counts[one.name]), summaries))
+    with kept_commits(workspace.state.path / COMMITS) as commits:
+        summaries = workspace.open_lake.tables(commits)
+    counts = read_row_counts(workspace.state.path / COUNTS, summaries)
+    quarantined = read_quarantine_counts(workspace.open_lake)
+    found = [_facts(one, counts[one.name], quarantined.get(one.name, 0)) for one in summaries]
     paused = {str(table): one.since for table, one in pause_files(workspace).read().items()}
     verified = {
         str(table): one
@@ -203,8 +207,8 @@ def history(
     print_table(columns, rows, [False, False, *[True] * 7])
 
 
-def _facts(summary: TableSummary, rows: int) -> dict[str, Any]:
-    table, commit = summary.table, summary.last_commit
+def _facts(summary: TableSummary, rows: int, quarantined: int) -> dict[str, Any]:
+    commit = summary.last_commit
     return {
         "table": str(summary.name),
         "storage": summary.storage,
@@ -213,7 +217,7 @@ def _facts(summary: TableSummary, rows: int) -> dict[str, Any]:
         "positions": commit.positions if commit else {},
         "last_commit": commit.completed if commit else None,
         "freshness_p95_ms": commit.freshness.p95 if commit and commit.freshness else None,
-        "quarantined": table.count_quarantined(),
+        "quarantined": quarantined,
     }
 
 

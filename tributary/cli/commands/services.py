@@ -130,11 +130,14 @@ def status(
         return
     from tributary.local.status import read_status
     from tributary.operations.chosen_steps import read_chosen_steps
+    from tributary.operations.kept_commits import FILE, kept_commits
+    from tributary.operations.table_lag import QuietTables
     from tributary.operations.table_states import read_table_states
 
     workspace = Workspace.open(lake, state)
     found = read_status(workspace.state, has_kafka=bool(workspace.lake.connected_sources))
-    tables = read_table_states(workspace, found)
+    with kept_commits(workspace.state.path / FILE) as commits:
+        tables = read_table_states(workspace, found, QuietTables(commits))
     has_s3 = any(service.name == "s3" and service.state == "running" for service in found.services)
     steps = read_chosen_steps(workspace) if has_s3 else None
     is_well = found.is_well and all(table.is_well for table in tables)

@@ -20,6 +20,7 @@ from tributary.operations.alerts.sent import SentAlert, changes, read_sent, writ
 from tributary.operations.keeping import alone, in_a_thread
 from tributary.operations.quarantine_counts import QuarantineCounts
 from tributary.operations.source_facts import KeptLogs
+from tributary.operations.table_lag import QuietTables
 from tributary.operations.table_states import read_table_states
 from tributary.operations.workspace import Workspace
 
@@ -46,6 +47,7 @@ class AlertKeeper:
     stop: threading.Event = field(default_factory=threading.Event)
     _ages: Ages = field(default_factory=Ages)
     _quarantined: QuarantineCounts = field(default_factory=lambda: QuarantineCounts(SECONDS_BETWEEN_COUNTS))
+    _quiet: QuietTables = field(default_factory=QuietTables)
     _logs: KeptLogs = field(default_factory=lambda: KeptLogs(SECONDS_BETWEEN_COUNTS))
     _told: str = ""
 
@@ -113,7 +115,7 @@ class AlertKeeper:
         logs = self._read_logs()
         if not {kafka.SERVICE, s3.SERVICE} <= running:
             return Observation(datetime.now(UTC), pipeline, None, logs=logs)
-        tables = read_table_states(self.workspace, pipeline)
+        tables = read_table_states(self.workspace, pipeline, self._quiet)
         return Observation(datetime.now(UTC), pipeline, tables, self._count_quarantined(), logs)
 
     def _read_logs(self) -> Mapping[str, SourceLog]:
