@@ -1,18 +1,24 @@
-"""Who may talk to the console: only pages that the console itself served."""
+"""Who may talk to the console: only pages that it served, and on a network only who knows the token."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass
+import hmac
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from http.cookies import CookieError, SimpleCookie
 from urllib.parse import urlsplit
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from tributary.console import login
+
 _HEADERS = {
     b"content-security-policy": b"frame-ancestors 'none'",
     b"x-content-type-options": b"nosniff",
-    b"referrer-policy": b"no-referrer",
+    # Without any referrer, browsers send the login form with the origin "null".
+    b"referrer-policy": b"same-origin",
 }
+_SEE_OTHER, _UNAUTHORIZED, _FORBIDDEN = 303, 401, 403
 
 
 @dataclass(frozen=True)
@@ -24,28 +30,76 @@ class OwnPagesOnly:
     """
 
     app: ASGIApp
-    hosts: Collection[str]
+    is_host: Callable[[str], bool]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] not in ("http", "websocket") or is_own(dict(scope["headers"]), self.hosts):
+        if scope["type"] not in ("http", "websocket") or is_own(dict(scope["headers"]), self.is_host):
             await self.app(scope, receive, _with_headers(send))
             return
-        if scope["type"] == "websocket":
-            await send({"type": "websocket.close", "code": 1008})
-            return
-        body = b"This request did not come from a page of the console.\n"
-        headers = [(b"content-type", b"text/plain"), (b"content-length", str(len(body)).encode())]
-        await send({"type": "http.response.start", "status": 403, "headers": headers})
-        await send({"type": "http.response.body", "body": body})
+        await _refuse(scope, send, _FORBIDDEN, "This request did not come from a page of the console.")
 
 
-def is_own(headers: dict[bytes, bytes], hosts: Collection[str]) -> bool:
+@dataclass(frozen=True)
+class WithToken:
+    """Refuse requests without the token: people have it in a cookie, programs in `Authorization: Bearer`."""
+
+    app: ASGIApp
+    token: str = field(repr=False)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] not in ("http", "websocket") or self._may_pass(scope):
+            await self.app(scope, receive, send)
+        elif scope["type"] == "http" and b"text/html" in dict(scope["headers"]).get(b"accept", b""):
+            query = scope["query_string"].decode("latin-1")
+            wanted = f"{scope['path']}?{query}" if query else scope["path"]
+            location = login.path_to(wanted).encode()
+            await _refuse(scope, send, _SEE_OTHER, "Log in first.", {b"location": location})
+        else:
+            await _refuse(
+                scope, send, _UNAUTHORIZED, "This request has no token.", {b"www-authenticate": b"Bearer"}
+            )
+
+    def _may_pass(self, scope: Scope) -> bool:
+        if scope["type"] == "http" and scope["path"] == login.PATH:
+            return True
+        headers = dict(scope["headers"])
+        sent = headers.get(b"authorization", b"").decode("latin-1")
+        return _is_same(sent, f"Bearer {self.token}") or _is_same(
+            _cookie(headers), login.session_of(self.token)
+        )
+
+
+def is_own(headers: Mapping[bytes, bytes], is_host: Callable[[str], bool]) -> bool:
     """Tell whether a request names the console as its host and, if it names an origin, as its origin."""
     host = headers.get(b"host", b"").decode("latin-1").lower()
     origin = headers.get(b"origin")
-    if host not in hosts:
+    if not is_host(host):
         return False
-    return origin is None or urlsplit(origin.decode("latin-1").lower()).netloc in hosts
+    return origin is None or urlsplit(origin.decode("latin-1").lower()).netloc == host
+
+
+def _cookie(headers: Mapping[bytes, bytes]) -> str:
+    try:
+        found = SimpleCookie(headers.get(b"cookie", b"").decode("latin-1")).get(login.COOKIE)
+    except CookieError:
+        return ""
+    return "" if found is None else found.value
+
+
+def _is_same(sent: str, right: str) -> bool:
+    return hmac.compare_digest(sent.encode(), right.encode())
+
+
+async def _refuse(
+    scope: Scope, send: Send, status: int, why: str, headers: Mapping[bytes, bytes] | None = None
+) -> None:
+    if scope["type"] == "websocket":
+        await send({"type": "websocket.close", "code": 1008})
+        return
+    body = f"{why}\n".encode()
+    own = {b"content-type": b"text/plain", b"content-length": str(len(body)).encode(), **(headers or {})}
+    await send({"type": "http.response.start", "status": status, "headers": [*own.items()]})
+    await send({"type": "http.response.body", "body": body})
 
 
 def _with_headers(send: Send) -> Send:

@@ -1,4 +1,4 @@
-"""Serve the console's pages on loopback."""
+"""Serve the console's pages."""
 
 from __future__ import annotations
 
@@ -10,29 +10,28 @@ from fastapi import Response
 from nicegui import app, ui
 
 from tributary.console.console import Console
-from tributary.console.guard import OwnPagesOnly
+from tributary.console.listening import Listening
 from tributary.console.metrics import CONTENT_TYPE, exposition
 from tributary.console.pages import alerts, ask, boards, logs, pipeline, quarantine, row, table, tables
 
-HOST = "127.0.0.1"
 _SECONDS_BETWEEN_LOOKS = 0.5
 _is_over = threading.Event()
 
 
-def serve(console: Console, port: int, on_start: Callable[[], None]) -> None:
+def serve(console: Console, listening: Listening, on_start: Callable[[], None]) -> None:
     """Serve the console until a signal ends it. `on_start` is called once it answers."""
     add_routes(console)
     # Uvicorn's lifespan task logs the signal that ends the server as an error, with a traceback.
     logging.getLogger("uvicorn.error").addFilter(lambda record: "CancelledError" not in record.getMessage())
-    app.add_middleware(OwnPagesOnly, hosts=frozenset(f"{name}:{port}" for name in (HOST, "localhost")))
+    listening.guard(app)
     app.on_startup(on_start)
     # The first look loads drivers and opens connections, which the first page should not wait for.
     app.on_startup(console.view)
     app.timer(_SECONDS_BETWEEN_LOOKS, lambda: app.shutdown() if _is_over.is_set() else None)
     app.on_shutdown(console.jobs.close)
     ui.run(
-        host=HOST,
-        port=port,
+        host=listening.address,
+        port=listening.port,
         title=f"{console.shown.lake.name} · Tributary",
         dark=None,
         show=False,
@@ -40,6 +39,8 @@ def serve(console: Console, port: int, on_start: Callable[[], None]) -> None:
         show_welcome_message=False,
         binding_refresh_interval=None,  # No page binds values, so nothing has to be compared all the time.
         favicon="🌊",
+        ssl_certfile=listening.certificate,
+        ssl_keyfile=listening.key,
     )
 
 

@@ -22,14 +22,36 @@ from tributary.contract.lake import read_lake
 from tributary.operations.workspace import Workspace
 
 if TYPE_CHECKING:
+    from tributary.console.listening import Listening
     from tributary.console.shown_lake import ShownLake
 
 PORT = 8642
+Listen = Annotated[
+    str | None,
+    typer.Option(
+        "--listen",
+        metavar="ADDRESS",
+        help="Open the console to a network: an address of this machine, or 0.0.0.0 for all.",
+    ),
+]
+Certificate = Annotated[
+    Path | None,
+    typer.Option(
+        "--certificate", metavar="FILE", exists=True, dir_okay=False, help="The certificate's PEM file."
+    ),
+]
+CertificateKey = Annotated[
+    Path | None,
+    typer.Option("--key", metavar="FILE", exists=True, dir_okay=False, help="The private key's PEM file."),
+]
 CONSOLE_PORT = "the console's port"
 
 
 def console(
-    port: Annotated[int, typer.Option("--port", min=1, max=65535, help="On 127.0.0.1.")] = PORT,
+    port: Annotated[int, typer.Option("--port", min=1, max=65535, help="The console's.")] = PORT,
+    listen: Listen = None,
+    certificate: Certificate = None,
+    key: CertificateKey = None,
     read_only: Annotated[
         bool, typer.Option("--read-only", help="Show everything, but no button that changes something.")
     ] = False,
@@ -41,18 +63,21 @@ def console(
     environment: Environment = None,
     state: StateFolderPath = DEFAULT_STATE_FOLDER,
 ) -> None:
-    """Serve pages that show the lake in a browser, on this machine only, until Ctrl-C.
+    """Serve pages that show the lake in a browser, until Ctrl-C.
 
     They show the way of a row with the health of each part, all tables, a table's commits, every event of a
     row, what is in quarantine, and the answers to SQL. Buttons pause, resume, rebuild and replay, and read a
     table again. Prometheus reads /metrics. /healthz answers with 503 if a part needs a person.
+
+    The console listens on 127.0.0.1. With --listen, it listens on another address of this machine, with TLS.
+    Then it shows nothing without the token in the environment variable TRIBUTARY_CONSOLE_TOKEN.
     """
     from tributary.console.console import Console
     from tributary.console.server import serve
 
-    require_free(port, CONSOLE_PORT)
+    listening = listening_on(port, listen, certificate, key)
     with _shown_lake(lake, environment, state, on_aws=on_aws) as shown:
-        serve(Console(shown, has_buttons=not read_only), port, on_start=lambda: say_address(port))
+        serve(Console(shown, has_buttons=not read_only), listening, on_start=lambda: say_address(listening))
 
 
 @contextmanager
@@ -76,6 +101,23 @@ def _shown_lake(
         yield shown
 
 
-def say_address(port: int) -> None:
+def listening_on(port: int, listen: str | None, certificate: Path | None, key: Path | None) -> Listening:
+    """Return where the console listens. Raises PortTaken and NetworkUnfit."""
+    from tributary.console.listening import Loopback, Network
+
+    if listen is None:
+        if certificate is not None or key is not None:
+            raise typer.BadParameter("a certificate is of no use without --listen", param_hint="--listen")
+        found: Listening = Loopback(port)
+    elif certificate is None or key is None:
+        missing = "--certificate" if certificate is None else "--key"
+        raise typer.BadParameter("the console is open to a network only with TLS", param_hint=missing)
+    else:
+        found = Network.open(listen, port, certificate, key)
+    require_free(port, CONSOLE_PORT, found.address)
+    return found
+
+
+def say_address(listening: Listening) -> None:
     """Print where the console is."""
-    output.print(f"The console is at http://127.0.0.1:{port}", highlight=False)
+    output.print(f"The console is at {listening.url}", highlight=False, soft_wrap=True)

@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tributary.cli.commands.console import CONSOLE_PORT, PORT, say_address
+from tributary.cli.commands.console import (
+    PORT,
+    Certificate,
+    CertificateKey,
+    Listen,
+    listening_on,
+    say_address,
+)
 from tributary.cli.commands.init import ask_for_password
 from tributary.cli.commands.options import (
     DEFAULT_LAKE_FILE,
@@ -17,19 +24,20 @@ from tributary.cli.commands.options import (
     LakeFile,
     StateFolderPath,
 )
-from tributary.cli.free_port import require_free
 from tributary.cli.rendering import messages, output, tell
 from tributary.operations.remedy_words import remedy_words
 from tributary.operations.workspace import Workspace
 
 if TYPE_CHECKING:
+    from tributary.console.listening import Listening
     from tributary.operations.runs.run_progress import RunProgress
 
 
 def start(
-    port: Annotated[
-        int, typer.Option("--port", min=1, max=65535, help="The console's, on 127.0.0.1.")
-    ] = PORT,
+    port: Annotated[int, typer.Option("--port", min=1, max=65535, help="The console's.")] = PORT,
+    listen: Listen = None,
+    certificate: Certificate = None,
+    key: CertificateKey = None,
     keep_servers: Annotated[
         bool, typer.Option("--keep-servers", help="At the end, leave the servers up for other commands.")
     ] = False,
@@ -60,7 +68,7 @@ def start(
     from tributary.operations.verify.rounds import VerifyKeeper
 
     workspace = Workspace.open(lake, state)
-    require_free(port, CONSOLE_PORT)
+    listening = listening_on(port, listen, certificate, key)
     _ask_for_missing_passwords(workspace)
     try:
         start_pipeline(workspace, messages)
@@ -78,8 +86,8 @@ def start(
         with follower.running(), keeper.running(), alerts.running(), verification.running():
             serve(
                 Console(LocalLake(workspace, follower), has_buttons=not read_only),
-                port,
-                on_start=lambda: _say_start(port),
+                listening,
+                on_start=lambda: _say_start(listening),
             )
         if follower.failure is not None:
             raise follower.failure
@@ -89,8 +97,8 @@ def start(
             pipeline.down(workspace.state)
 
 
-def _say_start(port: int) -> None:
-    say_address(port)
+def _say_start(listening: Listening) -> None:
+    say_address(listening)
     output.print("Press Ctrl-C to stop everything. The data stays.", style="dim")
 
 

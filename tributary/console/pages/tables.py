@@ -39,19 +39,21 @@ _ENTER = """params => {
   if (params.event.key === 'Enter') window.location.href = `/table/${encodeURIComponent(params.data.table)}`;
 }"""
 
+_NO_ROWS = "No table yet. If this does not change, see the page Pipeline."
+
 _COLUMNS: list[Row] = [
-    {"headerName": "table", "field": "table", "filter": "agTextColumnFilter", "flex": 3, "minWidth": 180},
-    {"headerName": "state", "field": "state", "filter": "agTextColumnFilter", "flex": 2, "minWidth": 110},
-    {"headerName": "events behind", "field": "behind", "type": "numericColumn", "flex": 1, "minWidth": 110},
+    {"headerName": "table", "field": "table", "filter": "agTextColumnFilter", "flex": 3, "minWidth": 170},
+    {"headerName": "state", "field": "state", "filter": "agTextColumnFilter", "flex": 2, "minWidth": 105},
+    {"headerName": "events behind", "field": "behind", "type": "numericColumn", "flex": 1, "minWidth": 90},
     {
         "headerName": "quarantined",
         "field": "quarantined",
         "type": "numericColumn",
         "flex": 1,
-        "minWidth": 100,
+        "minWidth": 112,
     },
-    {"headerName": "fresh p50, s", "field": "p50", "type": "numericColumn", "flex": 1, "minWidth": 90},
-    {"headerName": "fresh p95, s", "field": "p95", "type": "numericColumn", "flex": 1, "minWidth": 90},
+    {"headerName": "fresh p50, s", "field": "p50", "type": "numericColumn", "flex": 1, "minWidth": 78},
+    {"headerName": "fresh p95, s", "field": "p95", "type": "numericColumn", "flex": 1, "minWidth": 78},
     {
         "headerName": "p95, last commits",
         "field": "trend",
@@ -59,12 +61,12 @@ _COLUMNS: list[Row] = [
         ":cellRenderer": _SPARKLINE,
         "sortable": False,
         "flex": 1,
-        "minWidth": 110,
+        "minWidth": 95,
     },
-    {"headerName": "last commit (UTC)", "field": "last_commit", "flex": 2, "minWidth": 170},
-    {"headerName": "events in it", "field": "events", "type": "numericColumn", "flex": 1, "minWidth": 100},
-    {"headerName": "rows, verified", "field": "rows", "type": "numericColumn", "flex": 1, "minWidth": 110},
-    {"headerName": "verified as of (UTC)", "field": "verified", "flex": 2, "minWidth": 170},
+    {"headerName": "last commit (UTC)", "field": "last_commit", "flex": 2, "minWidth": 155},
+    {"headerName": "events in it", "field": "events", "type": "numericColumn", "flex": 1, "minWidth": 85},
+    {"headerName": "rows, verified", "field": "rows", "type": "numericColumn", "flex": 1, "minWidth": 95},
+    {"headerName": "verified as of (UTC)", "field": "verified", "flex": 2, "minWidth": 155},
     {"headerName": "order", "field": "order", "hide": True, "sort": "asc"},
 ]
 _COLOR_OF_STATE = {
@@ -97,6 +99,7 @@ def add(console: Console) -> None:
                     "rowData": list(rows.values()),
                     ":getRowId": "params => params.data.table",
                     ":onCellKeyDown": _ENTER,
+                    "overlayNoRowsTemplate": _NO_ROWS,
                     "defaultColDef": {
                         "sortable": True,
                         "resizable": True,
@@ -105,6 +108,8 @@ def add(console: Console) -> None:
                     },
                 }
             ).classes("w-full h-[75vh]")
+            # So all columns fit on a page of 1,280 pixels.
+            grid.style("--ag-cell-horizontal-padding: 8px")
             grid.on("cellClicked", lambda event: ui.navigate.to(table_path(event.args["data"]["table"])))
 
             async def look() -> None:
