@@ -9,8 +9,8 @@ from aws_cdk import Stack
 from constructs import Construct
 
 from stacks.analytics.stack import AnalyticsStack
+from stacks.available_on_aws import check_known
 from stacks.base import deployment_of
-from stacks.checks.aws_names import check_known
 from stacks.connect.connector_plugin import find_plugins
 from stacks.connect.stack import ConnectStack
 from stacks.database.stack import DatabaseStack

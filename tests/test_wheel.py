@@ -160,7 +160,9 @@ def test_every_command_of_the_wheel_has_help(installed: Path, empty_folder: Path
 def test_the_installed_package_is_the_one_under_test(installed: Path) -> None:
     for package in PACKAGES:
         show = f"import {package}; print({package}.__file__)"
-        found = subprocess.run([installed / "python", "-c", show], capture_output=True, text=True, check=True)
+        found = subprocess.run(
+            [installed / "python", "-I", "-c", show], capture_output=True, text=True, check=True
+        )
         assert Path(found.stdout).is_relative_to(installed.parent)
 
 

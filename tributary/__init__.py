@@ -10,9 +10,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from spark_app.registry.registry import RegistryRefused
+    from tributary.api.event_payloads import SchemasMissing
     from tributary.api.lake_files import LakeUnreadable
     from tributary.api.open_lake import OpenLake, TableSummary, open_lake
     from tributary.api.quarantine import QuarantinedEvent
+    from tributary.api.row_events import NotAKey, RowEvent
     from tributary.api.rows import UnreadableTable
     from tributary.api.sql import QueryError
     from tributary.api.table import PandasMissing, Table, TableAsOf
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Commit",
     "LakeUnreadable",
+    "NotAKey",
     "NotAMoment",
     "OpenLake",
     "OutOfHistory",
@@ -32,6 +36,9 @@ __all__ = [
     "QuarantinedEvent",
     "QueryError",
     "ReadInSpark",
+    "RegistryRefused",
+    "RowEvent",
+    "SchemasMissing",
     "Table",
     "TableAsOf",
     "TableName",
@@ -43,9 +50,12 @@ __all__ = [
 ]
 
 _MODULES = {
+    "spark_app.registry.registry": ("RegistryRefused",),
+    "tributary.api.event_payloads": ("SchemasMissing",),
     "tributary.api.lake_files": ("LakeUnreadable",),
     "tributary.api.open_lake": ("OpenLake", "TableSummary", "open_lake"),
     "tributary.api.quarantine": ("QuarantinedEvent",),
+    "tributary.api.row_events": ("NotAKey", "RowEvent"),
     "tributary.api.rows": ("UnreadableTable",),
     "tributary.api.sql": ("QueryError",),
     "tributary.api.table": ("PandasMissing", "Table", "TableAsOf"),

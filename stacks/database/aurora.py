@@ -16,9 +16,9 @@ from stacks.base import TributaryStack
 from stacks.checks.findings import acknowledge
 from stacks.database.own_server import NIST_AND_HIPAA, UNPROTECTED, OwnServer, Rotation
 from stacks.database.secrets import AdminSecret
+from stacks.metrics import writer_metric
 from stacks.network import NetworkStack
-from stacks.observability.metrics import writer_metric
-from stacks.observability.watched import Threshold, Watched
+from stacks.watched import Threshold, Watched
 from tributary.contract.aurora import Aurora
 from tributary.contract.source import Source
 

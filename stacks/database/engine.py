@@ -17,7 +17,7 @@ from constructs import IDependable
 from connectors.deployment import DatabaseAccess
 from stacks.base import TributaryStack
 from stacks.network import NetworkStack
-from stacks.observability.watched import Graph, Watched
+from stacks.watched import Graph, Watched
 from tributary.contract.aws import Aws
 from tributary.contract.source import ExistingDatabase, Source
 

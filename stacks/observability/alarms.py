@@ -11,7 +11,7 @@ from stacks.base import TributaryStack
 from stacks.database.registry import ENGINES_ON_AWS
 from stacks.functions.restart.main import METRIC as FOLLOW_DEATHS
 from stacks.kafka.cluster import kafka_name
-from stacks.observability.metrics import (
+from stacks.metrics import (
     build_failures_metric,
     connector_metric,
     connectors,
@@ -25,7 +25,7 @@ from stacks.observability.metrics import (
     streams_here,
     table_metric,
 )
-from stacks.observability.watched import RUNBOOK, Threshold, Watched
+from stacks.watched import RUNBOOK, Threshold, Watched
 from tributary.contract.aws_names import VerificationMetric
 from tributary.contract.patterns import WILDCARDS
 

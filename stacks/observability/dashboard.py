@@ -11,7 +11,7 @@ from constructs import Construct
 from stacks.base import TributaryStack
 from stacks.database.registry import ENGINES_ON_AWS
 from stacks.kafka.cluster import kafka_name
-from stacks.observability.metrics import (
+from stacks.metrics import (
     connector_metric,
     connectors,
     disk_metric,
@@ -20,7 +20,7 @@ from stacks.observability.metrics import (
     stream_age_metric,
     streams_here,
 )
-from stacks.observability.watched import Graph
+from stacks.watched import Graph
 from tributary.contract.aws_names import METRICS_NAMESPACE, VerificationMetric
 
 _TABLES = (

@@ -17,8 +17,8 @@ from stacks.base import TributaryStack
 from stacks.observability.alarms import LakeAlarms
 from stacks.observability.budget import LakeBudget
 from stacks.observability.dashboard import LakeDashboard
-from stacks.observability.watched import RUNBOOK
 from stacks.processing.stack import ProcessingStack
+from stacks.watched import RUNBOOK
 from tributary.contract.lake import Lake
 
 _SENDERS = ("cloudwatch.amazonaws.com", "events.amazonaws.com")

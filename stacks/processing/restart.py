@@ -19,7 +19,7 @@ from stacks.base import TributaryStack
 from stacks.checks.findings import acknowledge
 from stacks.functions import restart as function
 from stacks.lake_function import OutsideVpc, Reasons, add_function, write_main
-from stacks.observability.watched import RUNBOOK
+from stacks.watched import RUNBOOK
 from tributary.contract.aws_names import METRICS_NAMESPACE
 
 SECTION = "follow-died"

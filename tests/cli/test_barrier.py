@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tributary.operations.kafka_topics import events_behind
 from tributary.operations.reconcile.barrier import LakeBehind, Patience, wait_for_lake
-from tributary.operations.table_lag import events_behind
 
 POSITIONS = st.dictionaries(st.integers(0, 3), st.integers(0, 100))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -92,6 +93,11 @@ def test_every_command_and_every_option_has_a_help_text() -> None:
 def test_help_is_at_every_level(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main.run([*command.split(), "--help"]) == 0
     assert f"tributary {command}".strip() in capsys.readouterr().out
+
+
+def test_the_version_is_the_distribution_s(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.run(["--version"]) == 0
+    assert capsys.readouterr().out == f"tributary {version('tributary')}\n"
 
 
 @pytest.mark.parametrize(

@@ -303,7 +303,7 @@ def test_a_password_under_a_key_of_its_own_is_not_repeated() -> None:
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(LakeFileError, match=r"nowhere\.toml.*--lake"):
+    with pytest.raises(LakeFileError, match=r"nowhere\.toml.*change to the folder"):
         read_lake(tmp_path / "nowhere.toml")
 
 

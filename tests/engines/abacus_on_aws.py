@@ -13,7 +13,7 @@ from connectors.engines.registry import engine_of
 from stacks.base import TributaryStack
 from stacks.database.engine import CreatingEngineOnAws, NameOnAws, SourceDatabase
 from stacks.network import NetworkStack
-from stacks.observability.watched import Graph, Threshold, Watched
+from stacks.watched import Graph, Threshold, Watched
 from tests.engines.abacus import AbacusSource, ExistingAbacus
 from tributary.contract.aws import Aws
 

@@ -10,7 +10,7 @@ import pytest
 from aws_cdk import App
 
 from stacks.assembly import assemble
-from stacks.checks.aws_names import check_known
+from stacks.available_on_aws import check_known
 from stacks.synthesized import Templates, read_templates
 from tests.engines.abacus import PORT
 from tests.engines.conftest import registered

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from aws_cdk import aws_ec2 as ec2
 
-from stacks.checks.aws_names import (
+from stacks.available_on_aws import (
     BROKER_TYPES,
     check_known,
 )

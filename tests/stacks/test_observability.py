@@ -16,7 +16,7 @@ import spark_app.run.metrics
 from stacks.functions.restart.main import METRIC as FOLLOW_DEATHS
 from stacks.observability.alarms import SECTIONS
 from stacks.observability.stack import ObservabilityStack
-from stacks.observability.watched import RUNBOOK
+from stacks.watched import RUNBOOK
 from tests.stacks.test_processing import build
 from tributary.contract.aws_names import METRICS_NAMESPACE
 

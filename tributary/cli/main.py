@@ -6,9 +6,10 @@ import signal
 import sys
 import tempfile
 import traceback
+from importlib.metadata import version
 from pathlib import Path
 from types import FrameType
-from typing import NoReturn
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -55,6 +56,24 @@ app = typer.Typer(
     "writes lake.toml, and tributary start shows its tables in the browser.",
     epilog="Exit status: 0 success, 1 failure or problems found, 2 wrong usage, 130 stopped by Ctrl-C.",
 )
+
+
+def _show_version(is_asked: bool) -> None:
+    if is_asked:
+        typer.echo(f"tributary {version('tributary')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _of_all_commands(
+    _: Annotated[
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version, and exit."),
+    ] = False,
+) -> None:
+    pass
+
+
 app.command(rich_help_panel="Run the pipeline")(demo)
 app.command("demo-engines", rich_help_panel="Run the pipeline")(demo_engines)
 app.command("demo-dynamodb", rich_help_panel="Run the pipeline")(demo_dynamodb)

@@ -1,6 +1,6 @@
 """The `[aws]` part of the lake file: where on AWS a lake is built, how large, and what already exists.
 
-This module checks the form of a name. `stacks.checks.aws_names` asks botocore's own lists whether AWS knows
+This module checks the form of a name. `stacks.available_on_aws` asks botocore's own lists whether AWS knows
 the name, such as an instance class or a service in a region.
 """
 

@@ -35,7 +35,13 @@ from tributary.contract.derived import (
     derived_name_problem,
     derived_problems,
 )
-from tributary.contract.engines.registry import class_in_file, engine_in, read_source, with_engines
+from tributary.contract.engines.registry import (
+    SOURCES,
+    class_in_file,
+    engine_in,
+    read_source,
+    with_engines,
+)
 from tributary.contract.entries import (
     Duration,
     Entry,
@@ -57,6 +63,7 @@ from tributary.contract.partitions import (
     parse_partition,
 )
 from tributary.contract.registry import Registry
+from tributary.contract.remedies import NameLakeFile
 from tributary.contract.source import EnvironmentVariable, Source
 from tributary.contract.table_name import NotATableName, TableName
 from tributary.contract.verify import Verify
@@ -105,8 +112,7 @@ def _text_of(path: Path) -> str:
         raise LakeFileError(
             "there is no such lake file",
             where=str(path),
-            remedy="Name it with --lake (for cdk: -c lake=FILE), or change to the folder with lake.toml. "
-            "For a database without a lake file, tributary init writes one.",
+            remedy=NameLakeFile(),
         ) from None
     except (OSError, UnicodeDecodeError) as error:
         raise LakeFileError("the lake file cannot be read", where=str(path), found=str(error)) from error
@@ -471,7 +477,8 @@ def _table_problems(file: _LakeFile) -> Iterator[Problem]:
         yield from hidden_problems(entry, file.table[text])
         if file.table[text].rows is not None and source is not None and not source.filters_rows:
             found = f'engine = "{source.engine}"'
-            expected = "PostgreSQL, the only engine that can filter the rows that it sends"
+            able = (engine for engine, one in SOURCES.items() if one.filters_rows)
+            expected = f"an engine that can filter the rows that it sends: {', '.join(able)}"
             yield Problem(f"{entry}.rows", "a filter of rows that the database cannot apply", found, expected)
         elif file.table[text].rows is not None and not all(map(_is_plain, (name.schema, name.table))):
             expected = "a table whose names have only letters, digits and underscores"

@@ -52,6 +52,11 @@ class ListTables:
 
 
 @dataclass(frozen=True)
+class NameLakeFile:
+    """Say where the lake file is."""
+
+
+@dataclass(frozen=True)
 class OpenEpoch:
     """Continue at the beginning of a topic that was deleted and created again."""
 
@@ -98,6 +103,7 @@ Remedy = (
     | EditLakeFile
     | Ingest
     | ListTables
+    | NameLakeFile
     | OpenEpoch
     | ReadRunbook
     | RebuildTable
@@ -119,6 +125,7 @@ KINDS: Mapping[str, type[Remedy]] = {
     "edit_lake_file": EditLakeFile,
     "ingest": Ingest,
     "list_tables": ListTables,
+    "name_lake_file": NameLakeFile,
     "open_epoch": OpenEpoch,
     "read_runbook": ReadRunbook,
     "rebuild_table": RebuildTable,
@@ -191,6 +198,8 @@ def plain_words(remedy: Remedy) -> str:
             return f"Bring the lake up to date from {events_from}."
         case ListTables():
             return "List the tables of the lake."
+        case NameLakeFile():
+            return "Give its path, or change to the folder with lake.toml."
         case OpenEpoch():
             return "Continue at the beginning of the new topic."
         case ReadRunbook(runbook):

@@ -23,6 +23,11 @@ Positions = Mapping[int, int]
 TIMEOUT_SECONDS = 10.0
 
 
+def events_behind(positions: Positions, ends: Positions) -> int:
+    """Count the events between the positions and the ends."""
+    return sum(max(0, end - positions.get(partition, 0)) for partition, end in ends.items())
+
+
 class KafkaUnreachable(TributaryError):
     """Kafka does not answer."""
 

@@ -6,9 +6,9 @@ from tributary.contract.item_stream import ITEM_SCHEMA
 from tributary.contract.lake import Lake
 from tributary.contract.patterns import WILDCARDS
 from tributary.contract.table_name import TableName
+from tributary.operations.item_tables import silver_tables
 from tributary.operations.kafka_topics import read_table_names
 from tributary.operations.sourced_lake import SourcedLake
-from tributary.operations.table_lag import silver_tables
 
 
 def known_tables(sourced: SourcedLake) -> tuple[TableName, ...]:

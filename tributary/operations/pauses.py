@@ -14,10 +14,11 @@ from tributary.contract.table_name import TableName
 from tributary.operations.known_tables import known_tables
 from tributary.operations.sourced_lake import OpenedLake
 from tributary.operations.text_files import read_texts, write_text
-from tributary.operations.workspace import Workspace
 
 if TYPE_CHECKING:
     from pyarrow.fs import S3FileSystem
+
+    from tributary.operations.workspace import Workspace
 
 
 @dataclass(frozen=True)

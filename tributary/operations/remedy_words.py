@@ -12,6 +12,7 @@ from tributary.contract.remedies import (
     EditLakeFile,
     Ingest,
     ListTables,
+    NameLakeFile,
     OpenEpoch,
     ReadRunbook,
     RebuildTable,
@@ -47,6 +48,11 @@ def remedy_words(remedy: Remedy) -> str:
             return f"To bring the lake up to date, run tributary ingest{source}{tables}."
         case ListTables():
             return "To see which tables there are, run tributary tables."
+        case NameLakeFile():
+            return (
+                "Name it with --lake, or change to the folder with lake.toml. To write one for a database, "
+                "run tributary init postgresql://USER@HOST/DATABASE."
+            )
         case OpenEpoch(table):
             return (
                 f"To continue at the beginning of the new topic, run tributary new-epoch {_named(table)}. "

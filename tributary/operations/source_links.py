@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import TYPE_CHECKING
 
 from connectors.connect_rest import ConnectRest
 from tributary.api.event_payloads import EventPayloads
@@ -16,7 +17,9 @@ from tributary.local.spark import SERVICE as SPARK
 from tributary.operations.pauses import pause_files
 from tributary.operations.reconcile.items import ItemLink, dynamodb_client
 from tributary.operations.reconcile.proof import SourceLink
-from tributary.operations.workspace import Workspace
+
+if TYPE_CHECKING:
+    from tributary.operations.workspace import Workspace
 
 
 def source_links(workspace: Workspace) -> tuple[SourceLink, ...]:

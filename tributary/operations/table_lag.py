@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from tributary.api.last_commits import LastCommits
-from tributary.api.open_lake import OpenLake
-from tributary.api.tables import LakeTable, read_silver_tables
 from tributary.api.timeline import Commit
 from tributary.contract.derived import derived_table
 from tributary.contract.table_name import TableName
-from tributary.operations.kafka_topics import Positions, read_table_topics, read_topic_ends
+from tributary.operations.item_tables import silver_tables
+from tributary.operations.kafka_topics import (
+    Positions,
+    events_behind,
+    read_table_topics,
+    read_topic_ends,
+)
 from tributary.operations.workspace import Workspace
 
 _READERS = 8
@@ -49,11 +52,6 @@ class TableLag:
         if self.commit is None:
             return None
         return now if self.behind == 0 else self.commit.completed
-
-
-def events_behind(positions: Positions, ends: Positions) -> int:
-    """Count the events between the positions and the ends."""
-    return sum(max(0, end - positions.get(partition, 0)) for partition, end in ends.items())
 
 
 @dataclass
@@ -109,15 +107,6 @@ def read_derived(workspace: Workspace, commits: LastCommits | None = None) -> tu
 def _last_commit(workspace: Workspace, path: str, commits: LastCommits) -> Commit | None:
     found = commits.read(workspace.files.filesystem, path)
     return None if found is None else found.commit
-
-
-def silver_tables(opened: OpenLake) -> Mapping[TableName, LakeTable]:
-    """Return the lake's tables of items, by name."""
-    sources = {source.name for source in opened.lake.item_sources}
-    if not sources:
-        return {}
-    places = read_silver_tables(opened.files.filesystem, opened.lake.names, opened.silver)
-    return {place.name: place for place in places if place.name.source in sources}
 
 
 def _kafka_lags(workspace: Workspace, quiet: QuietTables) -> tuple[TableLag, ...]:

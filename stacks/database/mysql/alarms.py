@@ -5,8 +5,8 @@ from __future__ import annotations
 from stacks.base import TributaryStack
 from stacks.database.aurora import disk_alarm
 from stacks.database.own_server import own_servers
-from stacks.observability.metrics import writer_metric
-from stacks.observability.watched import Graph, Watched
+from stacks.metrics import writer_metric
+from stacks.watched import Graph, Watched
 from tributary.contract.engines.mysql import MySqlSource
 
 SECTIONS = ("database-disk",)

@@ -20,7 +20,7 @@ from stacks.database.mysql.aurora_names import aurora_names
 from stacks.database.mysql.cluster import aurora_mysql
 from stacks.functions.bootstrap.mysql import MySqlPreparation
 from stacks.network import NetworkStack
-from stacks.observability.watched import Graph, Watched
+from stacks.watched import Graph, Watched
 from tributary.contract.aws import Aws
 from tributary.contract.engines.binlog import BinlogSource, ExistingBinlogDatabase
 from tributary.contract.lake import Lake

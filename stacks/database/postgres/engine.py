@@ -19,7 +19,7 @@ from stacks.database.postgres.aurora_names import aurora_names
 from stacks.database.postgres.cluster import aurora_postgres
 from stacks.database.postgres.prepared_database import PreparedDatabase, parameter_rights
 from stacks.network import NetworkStack
-from stacks.observability.watched import Graph, Watched
+from stacks.watched import Graph, Watched
 from tributary.contract.aws import Aws
 from tributary.contract.engines.postgres import ExistingPostgres, PostgresSource
 

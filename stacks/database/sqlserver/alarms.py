@@ -7,8 +7,8 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 from stacks.base import TributaryStack
 from stacks.database.own_server import own_servers
 from stacks.functions.sqlserver_bootstrap.main import AGE, UNRECORDED
-from stacks.observability.metrics import instance_metric, source_metric
-from stacks.observability.watched import Graph, Threshold, Watched
+from stacks.metrics import instance_metric, source_metric
+from stacks.watched import Graph, Threshold, Watched
 from tributary.contract.engines.sqlserver import RdsSqlServer, SqlServerSource
 
 SECTIONS = ("capture-stopped", "table-not-captured", "database-storage", "database-cpu")

@@ -17,7 +17,7 @@ from stacks.database.sqlserver.instance import SqlServerInstance
 from stacks.database.sqlserver.instance_classes import rds_names
 from stacks.database.sqlserver.prepared_instance import SqlServerBootstrap, prepared
 from stacks.network import NetworkStack
-from stacks.observability.watched import Graph, Watched
+from stacks.watched import Graph, Watched
 from tributary.contract.aws import Aws
 from tributary.contract.engines.sqlserver import ExistingSqlServer, SqlServerSource
 

@@ -15,6 +15,7 @@ from tributary.contract.remedies import (
     EditLakeFile,
     Ingest,
     ListTables,
+    NameLakeFile,
     OpenEpoch,
     ReadRunbook,
     RebuildTable,
@@ -59,6 +60,11 @@ def remedy_words(remedy: Remedy) -> str:
             return f"To bring the lake up to date, run tributary submit ingest{source}."
         case ListTables():
             return "To see which tables there are, run tributary status --aws."
+        case NameLakeFile():
+            return (
+                "Name it with --lake (for cdk: -c lake=FILE), or change to the folder with lake.toml. For a "
+                "database without a lake file, copy the one of this folder's demo."
+            )
         case OpenEpoch(table):
             return (
                 "To continue at the beginning of the new topic, run tributary submit new-epoch "

@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from connectors.engines.engine import Awaited
 from tributary.contract.errors import TributaryError
 from tributary.contract.remedies import CheckStatus, Ingest, RemedyOrText
-from tributary.operations.kafka_topics import Positions
-from tributary.operations.table_lag import events_behind
+from tributary.operations.kafka_topics import Positions, events_behind
 
 POLL_SECONDS = 0.2
 

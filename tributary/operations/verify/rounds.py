@@ -20,8 +20,10 @@ from tributary.api.rows import UnreadableTable
 from tributary.api.tables import LakeTable, read_silver_tables
 from tributary.api.timeline import read_last_commit
 from tributary.contract.errors import TributaryError
+from tributary.contract.remedies import CheckStatus
 from tributary.contract.table_name import TableName
 from tributary.contract.verify import Verify
+from tributary.operations.item_tables import silver_tables
 from tributary.operations.keeping import in_a_thread
 from tributary.operations.reconcile.barrier import Patience
 from tributary.operations.reconcile.hidden import Hiding
@@ -30,7 +32,6 @@ from tributary.operations.reconcile.proof import SourceLink, read_source_tables,
 from tributary.operations.snapshots.keeper import record_files
 from tributary.operations.snapshots.silent import ask
 from tributary.operations.sourced_lake import Failures, OpenedLake, SourcedLake, passing_errors
-from tributary.operations.table_lag import silver_tables
 from tributary.operations.table_outcomes import read_outcomes
 from tributary.operations.verify.check import Sides, verify_table
 from tributary.operations.verify.database_side import DatabaseSide, FromRows, InDatabase, Load
@@ -102,7 +103,7 @@ class VerifyKeeper:
             for name in silver_tables(self.lake.open_lake):
                 if wanted.tables is None or name in wanted.tables:
                     found[name] = _unverified(
-                        name, "its stream tells no position, so only tributary reconcile compares it"
+                        name, "its stream tells no position, so only a reconcile can compare it"
                     )
                     self._files.write(found[name])
             failures.raise_all()
@@ -251,7 +252,7 @@ class VerifyKeeper:
             if not is_alone:
                 raise AnotherVerifies(
                     "another process verifies this lake now",
-                    remedy="Wait until its round is over; tributary status shows what it found.",
+                    remedy=["Wait until its round is over.", CheckStatus()],
                 )
             yield
 
@@ -272,7 +273,7 @@ class _Table:
         link, engine = self.link, self.link.engine
         ways = engine.parts
         if ways is None:
-            return None, f"tables of {engine.title} cannot be split, so only tributary reconcile compares it"
+            return None, f"tables of {engine.title} cannot be split, so only a reconcile can compare it"
         policy = link.lake.policy(self.name)
         rows = HudiRows(link.files, self.place, policy.key_parts)
         salt = None if link.hash_salt is None else link.hash_salt().get_secret_value().encode()
