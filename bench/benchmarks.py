@@ -39,6 +39,7 @@ BENCHMARKS = {
     "catch_up_large_dense": Benchmark("bench.catch_up", full="LARGE_DENSE_KEYS", quick=None),
     "catch_up_batches": Benchmark("bench.catch_up", full="BATCHES", quick=None),
     "catch_up_avro": Benchmark("bench.catch_up", full="AVRO", quick=None),
+    "each_step": Benchmark("bench.each_step"),
     "catch_up_memory": Benchmark("bench.catch_up_memory"),
     "initial_load": Benchmark("bench.initial_load"),
     "flat": Benchmark("bench.flat"),

@@ -120,12 +120,12 @@ QUICK = Settings(
 def run(settings: Settings = FULL) -> Results:
     folder = Path(tempfile.mkdtemp(prefix="tributary-catch-up-"))
     try:
-        with _arena(settings, folder) as arena:
+        with prepared_arena(settings, folder) as arena:
             contenders = _contenders(arena)
             for contender in contenders:
                 contender.preload()
             runs = [
-                _checked_run(contender, batch, arena, is_warm=number >= settings.warm_ups)
+                checked_run(contender, batch, arena, is_warm=number >= settings.warm_ups)
                 for number in range(settings.warm_ups + settings.rounds)
                 # The first contender meets a colder disk, so the order alternates.
                 for contender in (contenders if number % 2 else contenders[::-1])
@@ -213,7 +213,7 @@ class Arena:
         return target
 
 
-def _checked_run(contender: Contender, batch: int, arena: Arena, *, is_warm: bool) -> Run:
+def checked_run(contender: Contender, batch: int, arena: Arena, *, is_warm: bool) -> Run:
     """Run a catch-up. Raise `WrongResult` if the table does not match the events."""
     found = contender.catch_up(batch)
     summary = events.summary(contender.rows())
@@ -577,7 +577,7 @@ def _contenders(arena: Arena) -> list[Contender]:
 
 
 @contextmanager
-def _arena(settings: Settings, folder: Path) -> Iterator[Arena]:
+def prepared_arena(settings: Settings, folder: Path) -> Iterator[Arena]:
     """Start Kafka and the Spark session that all contenders except the peer share, and write the events."""
     lake = lake_of(settings.memory)
     state = StateFolder(folder / "state")

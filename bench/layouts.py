@@ -209,6 +209,10 @@ def _verify(figure: Figure) -> Place | None:
     return (str(figure.of["round"]), figure.name)
 
 
+def _mixture(figure: Figure) -> Place | None:
+    return str(figure.of["plain"]), figure.name
+
+
 def _start(figure: Figure) -> Place | None:
     return str(figure.of["what"]), figure.name.removeprefix("seconds ")
 
@@ -290,6 +294,7 @@ LAYOUTS: Mapping[str, tuple[Grid | Listing, ...]] = {
     "catch_up_large_dense": _CATCH_UP,
     "catch_up_batches": _CATCH_UP,
     "catch_up_avro": (Grid("Events", _rate_and_size),),
+    "each_step": (Grid("In plain PySpark", _mixture),),
     "catch_up_memory": (Grid("Source", _memory),),
     "initial_load": (Grid("Way", _load),),
     "flat": (Grid("Table", _by_rows),),

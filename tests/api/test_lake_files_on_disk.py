@@ -16,7 +16,7 @@ from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
 from spark_app.ledger.ledger import LEDGER_KEY, Ledger, SourceTimes
 from tributary.api.quarantine import read_quarantine
 from tributary.api.tables import LakeTable, UnknownTable, find_table, read_silver_tables
-from tributary.api.timeline import read_commits, read_last_commit
+from tributary.api.timeline import Commit, read_commits, read_last_commit
 from tributary.contract.naming import LakeNames
 from tributary.contract.table_name import TableName
 
@@ -40,7 +40,7 @@ def _make_table(folder: Path, table: TableName) -> Path:
 
 def _write_instant(timeline: Path, name: str, ledger: Ledger | None, completed: float = 0) -> None:
     extra = {} if ledger is None else {LEDGER_KEY: ledger.to_json()}
-    statistics = {"numInserts": 3, "numUpdateWrites": 2, "numDeletes": 1}
+    statistics = {"numInserts": 3, "numUpdateWrites": 2, "numDeletes": 1, "totalWriteBytes": 1_500}
     metadata = {"partitionToWriteStats": {"": [statistics, statistics]}, "extraMetadata": extra}
     (timeline / name).write_text(json.dumps(metadata))
     os.utime(timeline / name, (completed, completed))
@@ -94,7 +94,7 @@ def test_the_latest_commits_with_a_ledger_are_read_newest_first(
     newest, oldest = read_commits(buckets, path, limit=10)
 
     assert (newest.ledger, oldest.ledger) == (second, first)
-    assert (oldest.rows, oldest.deletes) == (10, 2)
+    assert (oldest.rows, oldest.deletes, oldest.written) == (10, 2, 3_000)
     assert oldest.completed == datetime(1970, 1, 1, 0, 0, 10, tzinfo=UTC)
     assert newest.freshness is None
     assert oldest.freshness is not None
@@ -148,3 +148,14 @@ def test_an_event_that_was_set_aside_twice_is_one_event(tmp_path: Path, buckets:
 
 def test_a_table_without_a_quarantine_folder_has_no_quarantined_events(buckets: SubTreeFileSystem) -> None:
     assert read_quarantine(buckets, "shop-quarantine/nothing") == ()
+
+
+@pytest.mark.parametrize(
+    ("instant", "completed", "seconds"),
+    [("20260101000000000", 10, 10), ("20260101000000999", 1, 0), ("20260101000000400", 0, 0)],
+)
+def test_a_commit_takes_from_its_instant_to_its_end_in_whole_seconds(
+    instant: str, completed: int, seconds: int
+) -> None:
+    ended = datetime(2026, 1, 1, second=completed, tzinfo=UTC)
+    assert Commit(instant, ended, 1, 0, Ledger("t")).took.total_seconds() == seconds

@@ -173,6 +173,15 @@ def test_the_lake_equals_what_may_leave_the_databases(pipeline: Pipeline) -> Non
     assert "not compared, because the lake file leaves them out: ssn" in told
 
 
+def test_verification_compares_hashes_with_rows_that_it_hashes_itself(pipeline: Pipeline) -> None:
+    found = {table["table"]: table for table in pipeline.json("verify")}
+
+    assert {name: (one["problem"], one["differences"]) for name, one in found.items()} == dict.fromkeys(
+        ("shop.public.customers", "maria.shop.people"), (None, 0)
+    )
+    assert found["shop.public.customers"]["rows_verified"] == 5
+
+
 def test_hidden_columns_hold_a_mask_a_hash_or_nothing(pipeline: Pipeline) -> None:
     columns = "id, phone, email, bio, number, note"
     rows = {row["id"]: row for row in pipeline.json("query", f"SELECT {columns} FROM customers")}

@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +37,7 @@ class Commit:
     completed  when it was completed, to the second, which is S3's precision
     rows       how many rows were inserted or changed, as Hudi counted them
     deletes    how many rows were removed, as Hudi counted them
+    written    the bytes of the files that it wrote
     schema     of all columns, as Avro's JSON; None if the commit does not tell
     """
 
@@ -45,7 +46,15 @@ class Commit:
     rows: int
     deletes: int
     ledger: Ledger = field(repr=False)
+    written: int = 0
     schema: str | None = field(default=None, repr=False)
+
+    @property
+    def took(self) -> timedelta:
+        """The time from the instant until it was completed, to the second."""
+        began = datetime.strptime(f"{self.instant}000", "%Y%m%d%H%M%S%f").replace(tzinfo=UTC)
+        # S3 cuts the fraction off, so a quick commit can seem to have ended before it began.
+        return max(timedelta(0), timedelta(seconds=round((self.completed - began).total_seconds())))
 
     @property
     def events(self) -> int:
@@ -250,6 +259,7 @@ def _read_commit(filesystem: S3FileSystem, info: FileInfo) -> Commit | None:
         rows=_total(statistics, "numInserts") + _total(statistics, "numUpdateWrites"),
         deletes=_total(statistics, "numDeletes"),
         ledger=Ledger.from_json(ledger),
+        written=_total(statistics, "totalWriteBytes"),
         schema=extra.get("schema"),
     )
 

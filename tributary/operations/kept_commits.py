@@ -26,6 +26,7 @@ class _Commit(BaseModel):
     completed: datetime
     rows: int
     deletes: int
+    written: int
     ledger: str
 
 
@@ -76,6 +77,7 @@ def _to_file(found: LastCommit) -> _LastCommit:
         completed=commit.completed,
         rows=commit.rows,
         deletes=commit.deletes,
+        written=commit.written,
         ledger=commit.ledger.to_json(),
     )
     return _LastCommit(instant=found.instant, commit=kept)

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from connectors.engines.source_log import size_text
 from tributary.api.open_lake import TableSummary
 from tributary.api.row_events import RowEvent
 from tributary.api.timeline import Commit
@@ -170,10 +171,10 @@ def history(
     state: StateFolderPath = DEFAULT_STATE_FOLDER,
     as_json: AsJson = False,
 ) -> None:
-    """List a table's commits: time, number of rows, position, and freshness.
+    """List a table's commits: time, duration, number of rows, bytes, position, and freshness.
 
-    Times and freshness have the precision of S3, one second. At least the last 20 commits are available.
-    Older ones eventually leave the table's timeline.
+    Times, durations and freshness have the precision of S3, one second. At least the last 20 commits are
+    available. Older ones eventually leave the table's timeline.
     """
     commits = Workspace.open(lake, state).open_lake.table(table).history(limit)
     if as_json:
@@ -182,9 +183,11 @@ def history(
     columns = (
         "instant",
         "completed (UTC)",
+        "took",
         "events",
         "rows",
         "deletes",
+        "written",
         "quarantined",
         "position",
         "p50",
@@ -194,9 +197,11 @@ def history(
         (
             commit.instant,
             moment_text(commit.completed),
+            f"{commit.took.total_seconds():.0f} s",
             f"{commit.events:,}",
             f"{commit.rows:,}",
             f"{commit.deletes:,}",
+            size_text(commit.written),
             f"{commit.quarantined:,}",
             positions_text(commit.positions),
             duration_text(commit.freshness.p50 if commit.freshness else None),
@@ -204,7 +209,7 @@ def history(
         )
         for commit in commits
     ]
-    print_table(columns, rows, [False, False, *[True] * 7])
+    print_table(columns, rows, [False, False, *[True] * 9])
 
 
 def _facts(summary: TableSummary, rows: int, quarantined: int) -> dict[str, Any]:
@@ -226,9 +231,11 @@ def _commit_facts(commit: Commit) -> dict[str, Any]:
     return {
         "instant": commit.instant,
         "completed": commit.completed,
+        "seconds": commit.took.total_seconds(),
         "events": commit.events,
         "rows": commit.rows,
         "deletes": commit.deletes,
+        "bytes_written": commit.written,
         "quarantined": commit.quarantined,
         "topic": commit.topic,
         "positions": commit.positions,

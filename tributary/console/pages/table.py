@@ -66,7 +66,7 @@ def add(console: Console) -> None:
                     ],
                     "rowData": commit_rows(commits),
                     ":getRowId": "params => params.data.instant",
-                    "defaultColDef": {"flex": 1, "minWidth": 110, "resizable": True, "sortable": True},
+                    "defaultColDef": {"flex": 1, "minWidth": 90, "resizable": True, "sortable": True},
                 }
             ).classes("w-full h-72")
             _columns(facts)
@@ -209,13 +209,15 @@ def change_text(change: ColumnChange) -> str:
     return f"removed: {change.before}" if change.after is None else f"{change.before} → {change.after}"
 
 
-_WIDTHS = {"instant": {"minWidth": 190}, "completed": {"minWidth": 190}}
+_WIDTHS = {"instant": {"minWidth": 180}, "completed": {"minWidth": 180}, "quarantined": {"minWidth": 112}}
 _FIELDS = {
     "instant": "instant",
     "completed": "completed (UTC)",
+    "took": "took, s",
     "events": "events",
     "rows": "rows",
     "deletes": "deletes",
+    "written": "written",
     "quarantined": "quarantined",
     "p50": "fresh p50, s",
     "p95": "fresh p95, s",
@@ -228,9 +230,11 @@ def commit_rows(commits: Sequence[Commit]) -> list[dict[str, Any]]:
         {
             "instant": commit.instant,
             "completed": f"{commit.completed:%Y-%m-%d %H:%M:%S}",
+            "took": round(commit.took.total_seconds()),
             "events": commit.events,
             "rows": commit.rows,
             "deletes": commit.deletes,
+            "written": size_text(commit.written),
             "quarantined": commit.quarantined,
             "p50": None if commit.freshness is None else commit.freshness.p50 / 1000,
             "p95": None if commit.freshness is None else commit.freshness.p95 / 1000,

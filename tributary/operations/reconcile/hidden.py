@@ -90,9 +90,13 @@ class Hiding:
         """Tell whether the lake has no value of this column in clear text."""
         return column in self._hidden.all
 
+    def is_hashed(self, column: str) -> bool:
+        """Tell whether the lake has hashes of the column's values."""
+        return column in self._hidden.hashed
+
     def expression(self, column: DatabaseColumn) -> str:
         """Return the SQL of a sent column's comparable form. Hashed columns have none."""
-        assert column.name not in self._hidden.hashed, "no database knows the salt"
+        assert not self.is_hashed(column.name), "no database knows the salt"
         return f"'{MASK}'" if column.name in self._hidden.masked else column.expression
 
     def where(self, condition: str) -> Hiding:

@@ -85,11 +85,12 @@ class _Access:
 
     @property
     def columns(self) -> tuple[CheckedColumn, ...]:
-        """The columns whose values are compared."""
+        """The compared columns whose comparable form the database can tell. The key is among them."""
         by_name = {column.name: column for column in self.hiding.sent.columns}
         return tuple(
             CheckedColumn(name, self.hiding.expression(by_name[name]), form.arrow)
             for name, form in self.pairing.forms.items()
+            if not self.hiding.is_hashed(name)
         )
 
     def full_rows(self, part: Part) -> pa.Table:
