@@ -26,13 +26,14 @@ class Kind(StrEnum):
     LONG = "long"
 
 
-_ALONE = {
-    Kind.FAST: ("stacks",),
-    Kind.SLOW: ("spark_app", "faults", "cli"),
-    Kind.LONG: ("spark_app", "faults", "cli"),
+_SHARES = {
+    Kind.FAST: ("stacks", "units"),
+    Kind.SLOW: ("spark_app", "cli", "servers", "faults"),
+    Kind.LONG: ("spark_app", "faults", "cli", "servers"),
 }
-"""The paths that are shares of their own, the longest first."""
-_OTHERS = {Kind.FAST: "units", Kind.SLOW: "servers", Kind.LONG: "servers"}
+"""The names of the shares, the longest first, so that two processes end at about the same time.
+
+A name of a path is a share of this path. The other name is the share of all other paths."""
 _NOT_LONG = ("examples",)
 """`make examples` runs these, because they need an environment of their own."""
 
@@ -65,6 +66,5 @@ def _split(everything: Sequence[Path], kind: Kind) -> list[Share]:
     """Return one share for each path that is alone, and one for all others."""
     left_out = _NOT_LONG if kind is Kind.LONG else ()
     by_name = {path.name: path for path in everything if path.name not in left_out}
-    rest = tuple(path for name, path in by_name.items() if name not in _ALONE[kind])
-    alone = [Share(name, (by_name[name],), kind) for name in _ALONE[kind]]
-    return [*alone, Share(_OTHERS[kind], rest, kind)]
+    rest = tuple(path for name, path in by_name.items() if name not in _SHARES[kind])
+    return [Share(name, (by_name[name],) if name in by_name else rest, kind) for name in _SHARES[kind]]
