@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
+
+from tributary.contract.errors import TributaryError
+from tributary.contract.table_name import TableName
 
 
 @dataclass(frozen=True)
@@ -14,6 +19,7 @@ class SourceLog:
     left     bytes of log that may still be written before the server removes what the connector needs
     behind   seconds between the last change in the log and the last one that the connector has sent
     problem  why the connector loses changes, or will, in a sentence for a person
+    first    about how many rows each table has, as long as the connector reads its first snapshot
     """
 
     kept: int | None = None
@@ -21,6 +27,19 @@ class SourceLog:
     left: int | None = None
     behind: float | None = None
     problem: str | None = None
+    first: Mapping[TableName, int] | None = None
+
+
+def reads_first_snapshot(read_offset: Callable[[], Mapping[str, Any] | None]) -> bool:
+    """Return whether the connector still reads its first snapshot, as far as its offset can be read.
+
+    Until then it has no offset, or one of the snapshot.
+    """
+    try:
+        offset = read_offset()
+    except TributaryError:
+        return False
+    return offset is None or bool(offset.get("snapshot"))
 
 
 def size_text(size: float) -> str:

@@ -25,6 +25,7 @@ from tributary.api.row_events import (
     parse_key,
     read_row_events,
     row_at,
+    with_previous,
 )
 from tributary.contract.unchanged_value import PLACEHOLDER, PLACEHOLDER_BASE64, PLACEHOLDER_UUID
 
@@ -162,6 +163,33 @@ def test_a_large_value_that_an_update_leaves_out_is_that_of_the_event_before(sen
     alone = row_at([second], NOW)
     assert alone is not None
     assert alone.unknown == {"big"}
+
+
+def test_an_update_without_the_row_before_it_shows_what_differs_from_the_event_before() -> None:
+    def change(offset: int, op: str | None, after: Any, **more: Any) -> RowEvent:
+        common = {"before": None, "moved_to": None, "moved_from": None, "is_tombstone": op is None}
+        return RowEvent(TOPIC, 0, offset, NOW, op, after=after, source={}, **{**common, **more})
+
+    events = [
+        change(0, "u", {"id": 1, "a": 0}),
+        change(1, "u", {"id": 1, "a": 1, "big": "text"}),
+        change(2, None, None),
+        change(3, "u", {"id": 1, "a": 2, "big": PLACEHOLDER}),
+        change(4, "u", {"id": 1, "a": 2, "big": "more"}),
+        change(5, "d", None),
+        change(6, "r", {"id": 1, "a": 3}),
+        change(7, "u", {"id": 1, "a": 5}, before={"id": 1, "a": 4}),
+    ]
+    assert [one.changed for one in with_previous(events)] == [
+        {},
+        {"a": (0, 1), "big": (None, "text")},
+        {},
+        {"a": (1, 2)},
+        {"big": ("text", "more")},
+        {},
+        {},
+        {"a": (4, 5)},
+    ]
 
 
 def test_a_change_is_as_old_as_its_commit_but_a_snapshots_row_as_its_event() -> None:

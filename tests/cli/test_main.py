@@ -16,6 +16,7 @@ COMMANDS = (
     "demo",
     "demo-engines",
     "demo-dynamodb",
+    "demo-sql",
     "init",
     "start",
     "up",

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
 import psycopg
 import pytest
 
+from connectors.connect_rest import ConnectUnreachable
 from connectors.engines.binlog.progress import log_after
 from connectors.engines.postgres.slot import read_log
 from connectors.engines.source_log import SourceLog, size_text
@@ -19,17 +21,32 @@ FILES = {7: 1000, 8: 500, 9: 300}
 
 @pytest.mark.slow
 def test_a_slot_that_nobody_reads_holds_back_what_is_written(admin: psycopg.Connection) -> None:
-    assert read_log(admin, "t_log") == SourceLog(problem="There is no replication slot t_log.")
+    streaming = {"lsn": 7}
+    assert read_log(admin, "t_log", lambda: streaming) == SourceLog(
+        problem="There is no replication slot t_log."
+    )
     admin.execute("SELECT pg_create_logical_replication_slot('t_log', 'pgoutput')")
     try:
         admin.execute("CREATE TABLE t AS SELECT g, repeat('x', 100) AS x FROM generate_series(1, 10000) AS g")
-        found = read_log(admin, "t_log")
+        found = read_log(admin, "t_log", lambda: streaming)
+        before_it, in_it = (read_log(admin, "t_log", partial(next, iter([offset]))) for offset in _FIRST)
+        without_connect = read_log(admin, "t_log", _without_connect)
     finally:
         admin.execute("SELECT pg_drop_replication_slot('t_log')")
     assert found.unread is not None
     assert found.kept is not None
     assert found.kept >= found.unread > 1_000_000
     assert found.problem == "Nobody reads the replication slot t_log, and the server keeps its WAL."
+    assert without_connect.problem == found.problem
+    assert (before_it.problem, in_it.problem) == (None, None)
+
+
+_FIRST = (None, {"lsn": 7, "snapshot": "INITIAL", "last_snapshot_record": False})
+"""The offsets of a connector that reads its first snapshot."""
+
+
+def _without_connect() -> None:
+    raise ConnectUnreachable("Kafka Connect does not answer")
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +35,7 @@ class RowEvent:
     after     the row after the change; None if the event deletes it
     source    where the change was in the source's log
     moved_to  the new key, as JSON, if the change gave the row another key
+    previous  the row after the event before this one, if this one is an update that has no row before it
     """
 
     topic: str
@@ -48,6 +49,7 @@ class RowEvent:
     moved_to: str | None
     moved_from: str | None
     is_tombstone: bool
+    previous: Mapping[str, Any] | None = None
 
     @property
     def kind(self) -> str:
@@ -67,10 +69,15 @@ class RowEvent:
     @property
     def changed(self) -> Mapping[str, tuple[Any, Any]]:
         """The columns whose values differ before and after, with both values. Empty if a side is missing."""
-        if self.before is None or self.after is None:
+        old, new = self.before or self.previous, self.after
+        if old is None or new is None:
             return {}
-        old, new = self.before, self.after
-        return {name: (old.get(name), value) for name, value in new.items() if old.get(name) != value}
+        # PostgreSQL may leave out a large value: no change is known of it.
+        return {
+            name: (old.get(name), value)
+            for name, value in new.items()
+            if old.get(name) != value and not is_unchanged(value)
+        }
 
 
 @dataclass(frozen=True)
@@ -148,7 +155,26 @@ def read_row_events(
     for row in _rows(filesystem, bronze, namespace, topic):
         if is_of(payloads.read(row["key"]), key):
             found[row["k_partition"], row["k_offset"]] = _event(row, payloads.read(row["value"]))
-    return tuple(found[place] for place in sorted(found))
+    return with_previous([found[place] for place in sorted(found)])
+
+
+def with_previous(events: Sequence[RowEvent]) -> tuple[RowEvent, ...]:
+    """Return the events of a row, each update that has no row before it with the one that it changed.
+
+    PostgreSQL sends a row before its change only with REPLICA IDENTITY FULL.
+    """
+    shown: list[RowEvent] = []
+    row: dict[str, Any] = {}
+    for event in events:
+        is_update = event.op == "u" and event.before is None
+        shown.append(replace(event, previous=row or None) if is_update else event)
+        if event.op is not None:
+            known = row
+            row = {
+                name: known.get(name, value) if is_unchanged(value) else value
+                for name, value in (event.after or {}).items()
+            }
+    return tuple(shown)
 
 
 def count_events(

@@ -6,15 +6,18 @@ import threading
 import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Any
 
 from connectors.connect_rest import ConnectRest
-from connectors.engines.source_log import SourceLog
+from connectors.engines.source_log import SourceLog, reads_first_snapshot
+from connectors.engines.survey import DatabaseAddress
 from tributary.contract.errors import TributaryError
 from tributary.contract.source import Source
 from tributary.contract.table_name import TableName
 from tributary.local.databases import SourceDatabase
+from tributary.local.left_out import read_left_out
 from tributary.operations.sourced_lake import SourcedLake
 from tributary.operations.workspace import Workspace
 
@@ -38,9 +41,25 @@ def _read_log(workspace: Workspace, source: Source) -> SourceLog:
     read_offset = partial(connect.offset, lake.source_names(source).connector)
     try:
         with database.connect_for_replication() as session:
-            return database.engine.read_log(session, lake, source, read_offset)
+            log = database.engine.read_log(session, lake, source, read_offset)
+            if log.problem is None and reads_first_snapshot(read_offset):
+                return replace(log, first=_read_sizes(workspace, database, session))
+            return log
     except Exception as error:  # noqa: BLE001  A fault of one source must not hide the others.
         return SourceLog(problem=f"Its log cannot be read now: {' '.join(str(error).split())}")
+
+
+def _read_sizes(workspace: Workspace, database: SourceDatabase, session: Any) -> Mapping[TableName, int]:
+    """Return about how many rows each table of the source has, as far as the database knows."""
+    source, left_out = database.source, read_left_out(workspace.state, workspace.lake)
+    everything = DatabaseAddress(source.engine, user="", host="")
+    return {
+        name: one.rows
+        for one in database.engine.survey(session, everything).tables
+        if one.rows is not None
+        and source.matches(one.schema, one.table)
+        and (name := TableName(source.name, one.schema, one.table)) not in left_out
+    }
 
 
 def read_source_types(lake: SourcedLake, table: TableName) -> Mapping[str, str]:

@@ -198,9 +198,9 @@ class PostgresEngine(Engine[PostgresSource, psycopg.Connection]):
         session: psycopg.Connection,
         lake: Lake,
         source: PostgresSource,
-        read_offset: ReadOffset,  # noqa: ARG002  The slot says it, too.
+        read_offset: ReadOffset,
     ) -> SourceLog:
-        return slot.read_log(session, replication_slot(lake, source))
+        return slot.read_log(session, replication_slot(lake, source), read_offset)
 
     def snapshot(self, session: psycopg.Connection) -> AbstractContextManager[None]:
         return reading.one_snapshot(session)

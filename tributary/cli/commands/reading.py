@@ -262,7 +262,9 @@ def events(
     """
     found = Workspace.open(lake, state).open_lake.row_events(table, key)
     if as_json:
-        print_json([asdict(event) for event in found])
+        facts = map(asdict, found)
+        # `previous` repeats what another event has.
+        print_json([{name: each[name] for name in each if name != "previous"} for each in facts])
         return
     if not found:
         output.print("Bronze has no event of this key.")

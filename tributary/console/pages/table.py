@@ -24,6 +24,7 @@ from tributary.console.pages.frame import (
     show_error,
     state_badge,
 )
+from tributary.console.pages.problems import Problem, problem_card, problem_of
 from tributary.console.view import LakeView
 from tributary.contract.errors import TributaryError
 from tributary.contract.lake import Storage
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from tributary.api.timeline import Commit
 
 _COMMITS = 50
+_LEAST_ROOM_SECONDS = 30
 
 
 def add(console: Console) -> None:
@@ -41,12 +43,8 @@ def add(console: Console) -> None:
     @ui.page("/table/{name}", response_timeout=PATIENCE_SECONDS)
     async def show(name: str) -> None:
         with page_frame(console, name):
-            with ui.row().classes("items-center gap-3"):
-                ui.label(name).classes("text-xl font-bold")
-                view = await console.view()
-                for state in (table.state for table in view.tables if str(table.table) == name):
-                    state_badge(state)
-                ui.link("A row's life", f"/row?table={quote(name, safe='')}")
+            view = await console.view()
+            _state(console, name, view)
             _buttons(console, name, view)
             try:
                 table = await asyncio.to_thread(console.table, name)
@@ -77,9 +75,40 @@ def add(console: Console) -> None:
                 except TributaryError:
                     return  # The pipeline page says what does not run.
                 grid.run_grid_method("setGridOption", "rowData", commit_rows(now))
-                chart.options["series"] = _chart(now)["series"]
+                chart.options.update(_chart(now))
 
             ui.timer(2 * console.shown.seconds, look)
+
+
+def _state(console: Console, name: str, view: LakeView) -> None:
+    """Show the table's state, and what needs a person."""
+
+    def found(view: LakeView) -> tuple[str | None, Problem | None]:
+        state = next((table for table in view.tables if str(table.table) == name), None)
+        return (None, None) if state is None else (state.state, problem_of(state, console))
+
+    @ui.refreshable
+    def content(state: str | None, problem: Problem | None) -> None:
+        with ui.row().classes("items-center gap-3"):
+            ui.label(name).classes("text-xl font-bold")
+            if state is not None:
+                state_badge(state)
+            ui.link("A row's life", f"/row?table={quote(name, safe='')}")
+        if problem is not None:
+            problem_card(problem)
+
+    shown = found(view)
+    with ui.column().classes("w-full gap-4"):
+        content(*shown)
+
+    async def look() -> None:
+        nonlocal shown
+        now = found(await console.view())
+        if now != shown:
+            shown = now
+            content.refresh(*now)
+
+    ui.timer(console.shown.seconds, look)
 
 
 def _buttons(console: Console, name: str, view: LakeView) -> None:
@@ -236,8 +265,8 @@ def commit_rows(commits: Sequence[Commit]) -> list[dict[str, Any]]:
             "deletes": commit.deletes,
             "written": size_text(commit.written),
             "quarantined": commit.quarantined,
-            "p50": None if commit.freshness is None else commit.freshness.p50 / 1000,
-            "p95": None if commit.freshness is None else commit.freshness.p95 / 1000,
+            "p50": None if commit.freshness is None else round(commit.freshness.p50 / 1000, 1),
+            "p95": None if commit.freshness is None else round(commit.freshness.p95 / 1000, 1),
         }
         for commit in commits
     ]
@@ -255,10 +284,22 @@ def _chart(commits: Sequence[Commit]) -> dict[str, Any]:
         "grid": {"left": 60, "right": 60, "top": 40, "bottom": 30},
         "legend": {"top": 0},
         "tooltip": {"trigger": "axis"},
-        "xAxis": {"type": "time"},
-        "yAxis": [{"type": "value", "name": "rows"}, {"type": "value", "name": "s"}],
+        "xAxis": {"type": "time", **_span(commits)},
+        "yAxis": [
+            {"type": "value", "name": "rows"},
+            {"type": "value", "name": "s", "splitLine": {"show": False}},
+        ],
         "series": [
             {"name": "rows written", "type": "bar", "barMaxWidth": 24, "data": rows},
             {"name": "fresh p95", "type": "line", "yAxisIndex": 1, "data": fresh},
         ],
     }
+
+
+def _span(commits: Sequence[Commit]) -> dict[str, float]:
+    """Return the times between which the commits are drawn. ECharts shows a single one within two days."""
+    if not commits:
+        return {}
+    first, last = (commit.completed.timestamp() * 1000 for commit in (commits[-1], commits[0]))
+    room = max(_LEAST_ROOM_SECONDS * 1000, (last - first) / 50)
+    return {"min": first - room, "max": last + room}

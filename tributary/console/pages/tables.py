@@ -41,19 +41,14 @@ _ENTER = """params => {
 
 _NO_ROWS = "No table yet. If this does not change, see the page Pipeline."
 
+_NUMBER = {"type": "numericColumn", "flex": 1}
 _COLUMNS: list[Row] = [
-    {"headerName": "table", "field": "table", "filter": "agTextColumnFilter", "flex": 3, "minWidth": 170},
-    {"headerName": "state", "field": "state", "filter": "agTextColumnFilter", "flex": 2, "minWidth": 105},
-    {"headerName": "events behind", "field": "behind", "type": "numericColumn", "flex": 1, "minWidth": 90},
-    {
-        "headerName": "quarantined",
-        "field": "quarantined",
-        "type": "numericColumn",
-        "flex": 1,
-        "minWidth": 112,
-    },
-    {"headerName": "fresh p50, s", "field": "p50", "type": "numericColumn", "flex": 1, "minWidth": 78},
-    {"headerName": "fresh p95, s", "field": "p95", "type": "numericColumn", "flex": 1, "minWidth": 78},
+    {"headerName": "table", "field": "table", "filter": "agTextColumnFilter", "flex": 3, "minWidth": 180},
+    {"headerName": "state", "field": "state", "filter": "agTextColumnFilter", "flex": 2, "minWidth": 100},
+    {"headerName": "events behind", "field": "behind", **_NUMBER, "minWidth": 85},
+    {"headerName": "in quarantine", "field": "quarantined", **_NUMBER, "minWidth": 105},
+    {"headerName": "fresh p50, s", "field": "p50", **_NUMBER, "minWidth": 75},
+    {"headerName": "fresh p95, s", "field": "p95", **_NUMBER, "minWidth": 75},
     {
         "headerName": "p95, last commits",
         "field": "trend",
@@ -63,10 +58,10 @@ _COLUMNS: list[Row] = [
         "flex": 1,
         "minWidth": 95,
     },
-    {"headerName": "last commit (UTC)", "field": "last_commit", "flex": 2, "minWidth": 155},
-    {"headerName": "events in it", "field": "events", "type": "numericColumn", "flex": 1, "minWidth": 85},
-    {"headerName": "rows, verified", "field": "rows", "type": "numericColumn", "flex": 1, "minWidth": 95},
-    {"headerName": "verified as of (UTC)", "field": "verified", "flex": 2, "minWidth": 155},
+    {"headerName": "last commit (UTC)", "field": "last_commit", "flex": 2, "minWidth": 165},
+    {"headerName": "events in it", "field": "events", **_NUMBER, "minWidth": 85},
+    {"headerName": "rows, verified", "field": "rows", **_NUMBER, "minWidth": 90},
+    {"headerName": "verified as of (UTC)", "field": "verified", "flex": 2, "minWidth": 165},
     {"headerName": "order", "field": "order", "hide": True, "sort": "asc"},
 ]
 _COLOR_OF_STATE = {
@@ -146,8 +141,8 @@ def rows_of(view: LakeView, trends: Trends) -> dict[str, Row]:
             "quarantined": None if view.quarantined is None else view.quarantined.get(table.table, 0),
             "last_commit": None if commit is None else f"{commit.completed:%Y-%m-%d %H:%M:%S}",
             "events": None if commit is None else commit.events,
-            "p50": None if fresh is None else fresh.p50 / 1000,
-            "p95": None if fresh is None else fresh.p95 / 1000,
+            "p50": None if fresh is None else round(fresh.p50 / 1000, 1),
+            "p95": None if fresh is None else round(fresh.p95 / 1000, 1),
             "trend": list(trends.freshness(table.table)),
             "rows": table.verified.rows if table.verified is not None and table.verified.parts else None,
             "verified": None if table.verified is None else verified_text(table.verified),
