@@ -11,9 +11,7 @@ from aws_cdk import aws_s3 as s3
 from stacks.base import TributaryStack
 from stacks.checks.findings import acknowledge, skip
 from tributary.contract.aws_names import BucketKind
-
-DAYS_OF_UNDOING = 7
-"""How many days overwritten or deleted objects can be restored."""
+from tributary.contract.erasure import DAYS_OF_UNDOING
 
 
 class LakeBucket(s3.Bucket):

@@ -16,6 +16,7 @@ from stacks.lake.demo_queries import demo_queries
 from stacks.lake.lake_formation import grant_readers
 from stacks.lake.schema_registry import LakeSchemaRegistry
 from tributary.contract.aws_names import Output
+from tributary.contract.erasure import DAYS_OF_LEFTOVERS, ERASURES_FOLDER
 from tributary.contract.lake import Lake
 
 
@@ -36,7 +37,9 @@ class LakeStack(TributaryStack):
             self, "bronze", logs=self.logs, key=self.key, rules=[self._to_colder_storage()]
         )
         self.silver: s3.IBucket = LakeBucket(self, "silver", logs=self.logs, key=self.key)
-        self.quarantine: s3.IBucket = LakeBucket(self, "quarantine", logs=self.logs, key=self.key)
+        self.quarantine: s3.IBucket = LakeBucket(
+            self, "quarantine", logs=self.logs, key=self.key, rules=[self._no_leftover_keys()]
+        )
         self.artifacts: s3.IBucket = LakeBucket(
             self, "artifacts", logs=self.logs, key=self.key, rules=[LakeWorkgroup.RESULTS_EXPIRE]
         )
@@ -82,6 +85,16 @@ class LakeStack(TributaryStack):
                     transition_after=Duration.days(self.aws.storage.bronze_cold_after.days),
                 )
             ],
+        )
+
+    def _no_leftover_keys(self) -> s3.LifecycleRule:
+        """Remove the keys and reports of `tributary erase --aws` that it could not remove itself."""
+        soon = Duration.days(DAYS_OF_LEFTOVERS)
+        return s3.LifecycleRule(
+            id="NoLeftoverKeys",
+            prefix=f"{ERASURES_FOLDER}/",
+            expiration=soon,
+            noncurrent_version_expiration=soon,
         )
 
     def _database(self, construct_id: str, name: str, holds: str, bucket: s3.IBucket) -> glue.CfnDatabase:

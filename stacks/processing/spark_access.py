@@ -106,7 +106,7 @@ def _on_folders(stack: LakeStack) -> Iterator[iam.PolicyStatement]:
 
 def _on_bronze(stack: LakeStack) -> Iterator[iam.PolicyStatement]:
     """Yield the permissions on bronze, to which the app itself writes the records of streams of items."""
-    writes = bool(stack.lake.item_sources) or _maintains(stack)
+    writes = bool(stack.lake.item_sources) or _changes_bronze(stack)
     yield from _writing(stack, "bronze") if writes else _reading(stack, "bronze")
 
 
@@ -240,15 +240,15 @@ def _catalog_access(lake_stack: LakeStack) -> Iterator[iam.PolicyStatement]:
         actions=[
             "glue:GetDatabase",
             "glue:GetTable",
-            *(["glue:UpdateTable"] if _maintains(lake_stack) else []),
+            *(["glue:UpdateTable"] if _changes_bronze(lake_stack) else []),
         ],
         resources=_in_catalog(lake_stack, lake_stack.bronze_database, bronze_table),
     )
 
 
-def _maintains(lake_stack: LakeStack) -> bool:
-    """Tell whether the app may change bronze (`tributary submit maintain`)."""
-    return lake_stack.lake.bronze.retention is not None
+def _changes_bronze(lake_stack: LakeStack) -> bool:
+    """Tell whether the app may change bronze (`tributary submit maintain`, `tributary erase --aws`)."""
+    return lake_stack.lake.bronze.is_changed
 
 
 def _in_catalog(stack: TributaryStack, database: str, table: str) -> list[str]:

@@ -80,6 +80,6 @@ class ProcessingStack(TributaryStack):
             grant_role(self, "Notebook", notebook.role_arn, [reading(lake_stack.silver_database)])
         if self.aws.processing.restarts:
             FollowRestart(self, "Restart", place, role, network.log_key)
-        on_bronze = writing_tables if lake.item_sources else reading
+        on_bronze = writing_tables if lake.item_sources or lake.bronze.is_changed else reading
         catalog = [on_bronze(lake_stack.bronze_database), writing_tables(lake_stack.silver_database)]
         grant_role(self, "Job", role.role_arn, catalog)

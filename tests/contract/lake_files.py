@@ -34,6 +34,7 @@ def some(required: Mapping[str, st.SearchStrategy[Any]], **optional: st.SearchSt
 
 
 DURATIONS = st.builds("{}{}".format, st.integers(1, 3650), st.sampled_from("mhd"))
+BRONZE = some({}, retention=DURATIONS, erase=st.booleans())
 POLICIES: Mapping[str, st.SearchStrategy[Any]] = {
     "storage": st.sampled_from(["merge_on_read", "copy_on_write"]),
     "deletes": st.sampled_from(["hard", "soft"]),
@@ -187,7 +188,7 @@ def lake_files(draw: st.DrawFn) -> dict[str, Any]:
         **({"alerts": draw(ALERTS)} if draw(st.booleans()) else {}),
         **({"verify": draw(VERIFY)} if draw(st.booleans()) else {}),
         **({"derived": draw(DERIVED)} if draw(st.booleans()) and "derived" not in sources else {}),
-        **({"bronze": {"retention": draw(DURATIONS)}} if draw(st.booleans()) else {}),
+        **({"bronze": draw(BRONZE)} if draw(st.booleans()) else {}),
     }
 
 

@@ -14,6 +14,7 @@ from stacks.lake.demo_queries import demo_queries
 from stacks.lake.stack import LakeStack
 from tests.stacks.one_stack import lake_with, templates_of
 from tributary.contract.aws_names import Output
+from tributary.contract.erasure import ERASURES_FOLDER
 from tributary.contract.table_name import TableName
 from tributary.tickit.schema import TABLES, TickitTable
 
@@ -96,7 +97,15 @@ def test_bronze_goes_to_a_colder_class_that_can_still_be_read_at_once(lake: Any)
 def test_no_event_of_bronze_and_no_row_of_silver_ever_expires(lake: Any) -> None:
     for content in ("bronze", "silver", "quarantine"):
         rules = buckets(lake())[content]["Properties"]["LifecycleConfiguration"]["Rules"]
-        assert not any("ExpirationInDays" in rule for rule in rules)
+        expiring = [rule.get("Prefix") for rule in rules if "ExpirationInDays" in rule]
+        assert expiring == (["_erasures/"] if content == "quarantine" else [])
+
+
+def test_keys_that_an_erasure_has_left_expire_with_their_versions(lake: Any) -> None:
+    rules = buckets(lake())["quarantine"]["Properties"]["LifecycleConfiguration"]["Rules"]
+    (rule,) = [rule for rule in rules if rule.get("Prefix") == f"{ERASURES_FOLDER}/"]
+    assert (rule["Status"], rule["ExpirationInDays"]) == ("Enabled", 1)
+    assert rule["NoncurrentVersionExpiration"] == {"NoncurrentDays": 1}
 
 
 def test_logs_expire_when_the_lake_file_says(lake: Any) -> None:

@@ -237,6 +237,22 @@ def test_a_job_writes_silver_and_quarantine_but_only_reads_bronze(processing: Pr
     assert "shop-bronze" not in writable
 
 
+@pytest.mark.parametrize("entry", ['retention = "90d"', "erase = true"])
+def test_a_job_changes_bronze_only_if_the_lake_file_says_so(entry: str, tmp_path: Path) -> None:
+    template = Template.from_stack(build("everything-else", tmp_path, more=f"\n[bronze]\n{entry}\n"))
+    of_job = statements(template, "JobPolicy")
+    writable = [one["Resource"] for one in of_job if "s3:DeleteObject" in one["Action"]]
+    assert "shop-bronze" in json.dumps(writable)
+    updatable = [one["Resource"] for one in of_job if "glue:UpdateTable" in one["Action"]]
+    assert "table/shop_bronze/events" in json.dumps(updatable)
+    granted = [
+        found["Properties"]["Permissions"]
+        for found in template.find_resources("AWS::LakeFormation::PrincipalPermissions").values()
+        if found["Properties"]["Resource"].get("Table", {}).get("DatabaseName") == "shop_bronze"
+    ]
+    assert granted == [["ALTER", "DELETE", "DESCRIBE", "INSERT", "SELECT"]]
+
+
 def test_a_job_reads_of_the_assets_its_own_only(processing: Processing) -> None:
     text = json.dumps(
         [

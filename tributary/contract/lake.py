@@ -237,9 +237,19 @@ class TablePolicy(Defaults):
 
 
 class Bronze(Entry):
-    """`[bronze]`: how long bronze keeps events that the tables have applied. None: forever."""
+    """`[bronze]`: how long bronze keeps events, and who may change it.
+
+    retention  how long bronze keeps events that the tables have applied. None: forever
+    erase      on AWS, the Spark app may change bronze, so that `tributary erase --aws` can forget rows
+    """
 
     retention: Duration | None = None
+    erase: bool = False
+
+    @property
+    def is_changed(self) -> bool:
+        """Return whether the Spark app on AWS may change and remove what bronze holds."""
+        return self.erase or self.retention is not None
 
 
 class Local(Entry):
