@@ -286,6 +286,7 @@ class OursContender:
     arena: Arena
     form: Form
     origin: Literal["kafka", "bronze"]
+    group: str = "bench"
     _table: HudiTable | None = None
     _source: EventSource | None = None
 
@@ -349,7 +350,7 @@ class OursContender:
 
     def _kafka(self) -> EventSource:
         _produce(self.arena, self.form)
-        return KafkaSource(self.arena.spark, self.arena.bootstrap, group_prefix="bench")
+        return KafkaSource(self.arena.spark, self.arena.bootstrap, group_prefix=self.group)
 
     def _bronze(self) -> EventSource:
         table = f"{CATALOG}.bronze.{self.form}"
