@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import json
 import signal
 import sys
 from collections.abc import Mapping, Sequence, Set
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from typing import TextIO
 
 from pyspark.sql import SparkSession
 
@@ -25,6 +26,7 @@ from spark_app.positions.registry import SOURCE_LOGS
 from spark_app.registry.opened import open_registry
 from spark_app.registry.registry import SchemaRegistry
 from spark_app.reports import ProgressWriter, StepsChosen, Stopped
+from spark_app.run.erasure_files import ErasureFiles
 from spark_app.run.lake_file import WatchedLakeFile
 from spark_app.run.loop import Ingest, Pace, StopRequest
 from spark_app.run.maintenance import maintain
@@ -92,56 +94,71 @@ def main(arguments: Sequence[str] | None = None) -> int:
         signal.signal(number, lambda *_: stop.set())
     spark = start_session(f"tributary {options.command} {lake.name}")
     metrics = _metrics(lake, options)
-    source: EventSource | None = None
     try:
-        if options.command == "preflight":
-            return 0 if _preflight(spark, lake, options).is_passed else 1
-        chosen = _chosen_steps(spark, lake, options)
-        if options.command == "derive":
-            return 0 if _derive(spark, lake_file, options, chosen, stop) else 1
-        source = _source(spark, lake, options)
-        progress = ProgressWriter() if metrics is None else MeasuredProgress(metrics)
-        progress.write(StepsChosen(chosen.steps, chosen.reason, chosen.wanted))
-        registry = open_registry(lake.registry, options.apicurio, options.glue_endpoint)
-        table_of = partial(_table, spark, lake_file, named, options, source, registry)
-        if options.command == "maintain":
-            bronze = _bronze(spark, lake, options)
-            retention = lake.bronze.retention
-            removed = OrphanFiles(spark, options.quarantine).read_removed()
-            return 0 if maintain(bronze, table_of, retention, progress, OutcomeFiles(spark), removed) else 1
-        if options.command == "delete-events":
-            upkeep = BronzeUpkeep(spark, _bronze(spark, lake, options).table)
-            for topic in options.topics:
-                progress.write(delete_events(topic, upkeep))
-            progress.write(Stopped({}))
-            return 0
-        if task := _task(options):
-            return 0 if run_for_each_table(source, table_of, task, progress, OutcomeFiles(spark)) else 1
-        run = Ingest(
-            spark=spark,
-            source=source,
-            table_of=table_of,
-            progress=progress,
-            outcomes=OutcomeFiles(spark),
-            follow=options.follow,
-            snapshots=SnapshotFiles(spark, options.quarantine),
-            pauses=PauseFiles(spark, options.quarantine),
-            orphans=OrphanFiles(spark, options.quarantine),
-            catalog=_catalog(lake, options, progress),
-            metrics=metrics,
-            pace=_pace(spark, options),
-            stop=stop,
-        )
-        return 0 if run.run() else 1
+        with ExitStack() as opened:
+            out = opened.enter_context(_output(spark, options))
+            return 0 if _run(spark, lake_file, named, options, metrics, stop, out, opened) else 1
     except TributaryError as error:
         print(error, file=sys.stderr)
         return 1
     finally:
         if metrics is not None:
             metrics.close()
-        if isinstance(source, SeveralSources):
-            source.close()
         spark.stop()
+
+
+def _run(
+    spark: SparkSession,
+    lake_file: WatchedLakeFile,
+    named: Set[TableName],
+    options: argparse.Namespace,
+    metrics: MetricsSender | None,
+    stop: StopRequest,
+    out: TextIO,
+    opened: ExitStack,
+) -> bool:
+    """Run the command, write its reports to `out`, and return whether every table is healthy at the end."""
+    lake = lake_file.lake
+    if options.command == "preflight":
+        return _preflight(spark, lake, options).is_passed
+    chosen = _chosen_steps(spark, lake, options)
+    if options.command == "derive":
+        return _derive(spark, lake_file, options, chosen, stop)
+    source = _source(spark, lake, options)
+    if isinstance(source, SeveralSources):
+        opened.callback(source.close)
+    progress = ProgressWriter(out) if metrics is None else MeasuredProgress(metrics, out)
+    progress.write(StepsChosen(chosen.steps, chosen.reason, chosen.wanted))
+    registry = open_registry(lake.registry, options.apicurio, options.glue_endpoint)
+    table_of = partial(_table, spark, lake_file, named, options, source, registry)
+    if options.command == "maintain":
+        bronze = _bronze(spark, lake, options)
+        retention = lake.bronze.retention
+        removed = OrphanFiles(spark, options.quarantine).read_removed()
+        return maintain(bronze, table_of, retention, progress, OutcomeFiles(spark), removed)
+    if options.command == "delete-events":
+        upkeep = BronzeUpkeep(spark, _bronze(spark, lake, options).table)
+        for topic in options.topics:
+            progress.write(delete_events(topic, upkeep))
+        progress.write(Stopped({}))
+        return True
+    if task := _task(spark, options):
+        return run_for_each_table(source, table_of, task, progress, OutcomeFiles(spark))
+    return Ingest(
+        spark=spark,
+        source=source,
+        table_of=table_of,
+        progress=progress,
+        outcomes=OutcomeFiles(spark),
+        follow=options.follow,
+        snapshots=SnapshotFiles(spark, options.quarantine),
+        pauses=PauseFiles(spark, options.quarantine),
+        orphans=OrphanFiles(spark, options.quarantine),
+        catalog=_catalog(lake, options, progress),
+        metrics=metrics,
+        pace=_pace(spark, options),
+        stop=stop,
+    ).run()
 
 
 def _derive(
@@ -194,12 +211,19 @@ def _preflight(spark: SparkSession, lake: Lake, options: argparse.Namespace) -> 
     return found
 
 
-def _task(options: argparse.Namespace) -> TableTask | None:
+def _task(spark: SparkSession, options: argparse.Namespace) -> TableTask | None:
     if options.command == "rebuild":
         return partial(rebuild_table, since_snapshot=options.since_snapshot)
     if options.command == "erase":
-        return partial(erase_keys, keys=options.keys)
+        return partial(erase_keys, keys=ErasureFiles(spark, options.keys, options.report).read_keys())
     return TASKS.get(options.command)
+
+
+def _output(spark: SparkSession, options: argparse.Namespace) -> AbstractContextManager[TextIO]:
+    """Return a context with the place of the run's reports."""
+    if options.command != "erase":
+        return nullcontext(sys.stdout)
+    return ErasureFiles(spark, options.keys, options.report).reporting(sys.stdout, ", ".join(options.tables))
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -225,7 +249,13 @@ def _parser() -> argparse.ArgumentParser:
     erase = commands.add_parser("erase", help="forget keys of one table; nothing else may write")
     _add_common(erase, default_source="kafka")
     erase.add_argument(
-        "--keys", required=True, type=_keys, metavar="FILE", help='JSON, such as [{"id": "7"}, {"id": "8"}]'
+        "--keys",
+        required=True,
+        metavar="URI",
+        help='a file or an object with JSON such as [{"id": "7"}, {"id": "8"}]',
+    )
+    erase.add_argument(
+        "--report", metavar="URI", help="write the reports there, and print nothing that may hold a key"
     )
     derive_tables = commands.add_parser("derive", help="bring the derived tables up to date")
     _add_common(derive_tables, default_source="kafka")
@@ -248,17 +278,6 @@ def _parser() -> argparse.ArgumentParser:
     maintain = commands.add_parser("maintain", help="keep bronze small, while the sink keeps writing to it")
     _add_common(maintain, default_source="bronze")
     return parser
-
-
-def _keys(file: str) -> Sequence[Mapping[str, str]]:
-    found = json.loads(Path(file).read_text(encoding="utf-8"))
-    are_keys = isinstance(found, list) and all(
-        isinstance(key, dict) and all(isinstance(value, str) for value in key.values()) for key in found
-    )
-    if not found or not are_keys:
-        raise argparse.ArgumentTypeError(f"{file} is no JSON list of objects of texts")
-    keys: Sequence[Mapping[str, str]] = found
-    return keys
 
 
 def _add_common(command: argparse.ArgumentParser, default_source: str) -> None:

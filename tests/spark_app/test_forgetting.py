@@ -36,13 +36,13 @@ NOW_MS = int(time.time() * 1000)
 Rows = Sequence[tuple[object, ...]]
 
 
-def _land(bronze: Bronze, rows: Rows, age: timedelta = timedelta()) -> None:
+def land(bronze: Bronze, rows: Rows, age: timedelta = timedelta()) -> None:
     moment = NOW_MS - int(age.total_seconds() * 1000)
     landed = [(*row[:3], moment, *row[4:]) for row in rows]
     bronze.spark.createDataFrame(landed, COLUMNS).coalesce(1).writeTo(bronze.table).append()
 
 
-def _table(bronze: Bronze, folder: Path, policy: TablePolicy) -> TableIngest:
+def table_in(bronze: Bronze, folder: Path, policy: TablePolicy) -> TableIngest:
     return TableIngest(
         name="source.public.things",
         topic=TOPIC,
@@ -101,8 +101,8 @@ def test_a_forgotten_key_is_in_no_file_and_the_table_is_rebuilt_the_same(
     shop = _history()
     sent = [event_row(event, offset) for offset, event in enumerate(shop.events)]
     bad = (TOPIC, 0, len(sent), None, sent[5][4], bytearray(f"garbage {SECRET}", "ascii"), None, None)
-    _land(bronze, [*sent, bad])
-    table = _table(bronze, tmp_path, TablePolicy.model_validate(policy))
+    land(bronze, [*sent, bad])
+    table = table_in(bronze, tmp_path, TablePolicy.model_validate(policy))
     table.apply((OffsetRange(0, 0, 4),))
     table.apply((OffsetRange(0, 4, len(sent) + 1),))
 
@@ -118,7 +118,7 @@ def test_a_forgotten_key_is_in_no_file_and_the_table_is_rebuilt_the_same(
     shop.update(3, "third", None, body_is_unchanged=True)
     shop.commit()
     later = [event_row(event, before + 1 + n) for n, event in enumerate(shop.events[before:])]
-    _land(bronze, later)
+    land(bronze, later)
     with pytest.raises(NotErased, match="has not applied all events"):
         erase_keys(table, [{"": "1"}])
     end = len(sent) + 1 + len(later)
@@ -165,9 +165,9 @@ def _trimmed(bronze: Bronze, folder: Path) -> tuple[SourceTable, TableIngest]:
         shop.insert(key, "first", None)
     shop.commit()
     rows = [event_row(event, offset) for offset, event in enumerate(shop.events)]
-    _land(bronze, rows[:10], age=timedelta(days=40))
-    _land(bronze, rows[10:])
-    table = _table(bronze, folder, TablePolicy())
+    land(bronze, rows[:10], age=timedelta(days=40))
+    land(bronze, rows[10:])
+    table = table_in(bronze, folder, TablePolicy())
     table.apply((OffsetRange(0, 0, 10),))
     return shop, table
 
@@ -189,7 +189,7 @@ def test_old_events_that_are_applied_go_and_a_rebuild_refuses(bronze: Bronze, tm
     assert sorted(_rows(table)) == list(range(12))
 
     # A table that starts over notices, too.
-    anew = _table(bronze, tmp_path / "anew", TablePolicy())
+    anew = table_in(bronze, tmp_path / "anew", TablePolicy())
     with pytest.raises(PositionLost):
         anew.pending(bronze.source.extents(frozenset({TOPIC}))[TOPIC], 100)
 
@@ -199,7 +199,7 @@ def test_events_of_a_removed_table_go_by_their_age_or_at_once_and_no_other_table
 ) -> None:
     _trimmed(bronze, tmp_path)
     other = f"{TOPIC}_other"
-    _land(bronze, [(other, 0, 0, NOW_MS, None, bytearray(b"stays"), None, None)])
+    land(bronze, [(other, 0, 0, NOW_MS, None, bytearray(b"stays"), None, None)])
     upkeep = BronzeUpkeep(bronze.spark, bronze.table)
 
     # Nobody will apply the last two events, so the table's position does not count.
@@ -225,7 +225,7 @@ def test_a_table_is_rebuilt_from_a_later_snapshot_after_its_first_events_are_gon
     shop.begin()
     shop.update(3, "later", None, body_is_unchanged=False)
     shop.commit()
-    _land(bronze, [event_row(event, sent + n) for n, event in enumerate(shop.events[sent:])])
+    land(bronze, [event_row(event, sent + n) for n, event in enumerate(shop.events[sent:])])
     table.apply((OffsetRange(0, 10, len(shop.events)),))
     trim_table(table, upkeep, timedelta(days=30))
 
@@ -242,7 +242,7 @@ def test_events_that_a_table_has_yet_to_apply_stay(bronze: Bronze, tmp_path: Pat
     # Even if all are old, the last one stays, so it is known how far bronze reaches.
     assert trim_table(table, upkeep, timedelta(seconds=-60)).kept_from == {0: 11}
 
-    unknown = _table(bronze, tmp_path / "none", TablePolicy())
+    unknown = table_in(bronze, tmp_path / "none", TablePolicy())
     assert trim_table(unknown, upkeep, timedelta(seconds=-60)).events == 0
 
 
