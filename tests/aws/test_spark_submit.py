@@ -48,6 +48,7 @@ JOBS = [
     Job("compact"),
     Job("maintain"),
     Job("preflight"),
+    Job("erase", tables=("web.public.a",), keys="s3://shop-quarantine/k", report="s3://shop-quarantine/r"),
 ]
 
 
@@ -173,3 +174,18 @@ def test_an_output_that_is_missing_is_named(missing: str) -> None:
 
 def test_the_app_logs_in_to_kafka_as_the_connectors_do() -> None:
     assert MskIamKafka("b:9098").client_config == {**MSK_IAM, "bootstrap.servers": "b:9098"}
+
+
+def test_only_an_erasure_gets_keys_and_keeps_no_log_of_its_queries() -> None:
+    erase = JOBS[-1]
+    arguments = app_arguments(erase, ADDRESSES)
+    assert arguments[arguments.index("--keys") + 1] == "s3://shop-quarantine/k"
+    assert arguments[arguments.index("--report") + 1] == "s3://shop-quarantine/r"
+    assert "--metrics-log-group" not in arguments
+    with_log = [
+        job for job in JOBS if confs(submit_arguments(job, ADDRESSES, EMR)).get("spark.eventLog.enabled")
+    ]
+    assert with_log == [erase]
+    for wrong in ({"command": "erase"}, {"command": "ingest", "keys": "s3://k", "report": "s3://r"}):
+        with pytest.raises(ValueError, match="with keys"):
+            Job(**wrong)  # type: ignore[arg-type]

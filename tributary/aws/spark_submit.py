@@ -18,7 +18,9 @@ from tributary.contract.errors import TributaryError
 from tributary.contract.naming import LakeNames
 from tributary.contract.remedies import BringUp
 
-Command = Literal["ingest", "rebuild", "replay", "new-epoch", "compact", "maintain", "preflight", "derive"]
+Command = Literal[
+    "ingest", "rebuild", "replay", "new-epoch", "compact", "maintain", "preflight", "derive", "erase"
+]
 """The commands of `spark_app.main`."""
 
 HUDI_JAR = "/usr/lib/hudi/hudi-spark-bundle.jar"
@@ -45,6 +47,7 @@ class Job:
     tables          names, written source.schema.table; for `derive`, names of derived tables; empty for all
     source          kafka, bronze or files:URI; None for the command's default
     since_snapshot  use only the events since the last snapshot; for `rebuild` only
+    keys, report    s3:// addresses of the keys to erase, and of the report; for `erase` only
     """
 
     command: Command
@@ -52,8 +55,12 @@ class Job:
     tables: tuple[str, ...] = ()
     source: str | None = None
     since_snapshot: bool = False
+    keys: str | None = None
+    report: str | None = None
 
     def __post_init__(self) -> None:
+        if (self.command == "erase") != (self.keys is not None and self.report is not None):
+            raise ValueError(f"{self.command} with keys {self.keys} and report {self.report}")
         if self.since_snapshot and self.command != "rebuild":
             raise ValueError(f"{self.command} cannot start at a snapshot")
         if self.follow and self.command not in ("ingest", "derive"):
@@ -147,7 +154,7 @@ def submit_arguments(job: Job, addresses: Addresses, processing: Processing) -> 
         "spark-submit",
         *("--deploy-mode", "cluster"),
         *("--name", job.name(addresses.lake)),
-        *_confs(_options(addresses) | _sizes(processing) | environment | attempts),
+        *_confs(_options(job, addresses) | _sizes(processing) | environment | attempts),
         addresses.entry_point,
         *map(shlex.quote, app_arguments(job, addresses)),
     )
@@ -158,7 +165,7 @@ def job_driver(job: Job, addresses: Addresses, processing: Processing) -> dict[s
     environment = {
         f"spark.emr-serverless.driverEnv.{name}": value for name, value in _environment(addresses).items()
     }
-    options = _options(addresses) | _sizes(processing) | environment
+    options = _options(job, addresses) | _sizes(processing) | environment
     return {
         "sparkSubmit": {
             "entryPoint": addresses.entry_point,
@@ -178,7 +185,8 @@ def app_arguments(job: Job, addresses: Addresses) -> tuple[str, ...]:
     if addresses.bronze_table is not None:
         arguments += ["--bronze-table", addresses.bronze_table]
     arguments += ["--silver", addresses.silver, "--quarantine", addresses.quarantine]
-    arguments += ["--metrics-log-group", AwsNames(addresses.lake).log_group("metrics")]
+    if job.command != "erase":  # a refused erasure must not count as a blocked table
+        arguments += ["--metrics-log-group", AwsNames(addresses.lake).log_group("metrics")]
     if job.command in ("ingest", "preflight", "derive"):
         arguments += ["--glue-database", addresses.glue_database]
     if job.command == "preflight":
@@ -187,13 +195,15 @@ def app_arguments(job: Job, addresses: Addresses) -> tuple[str, ...]:
         arguments.append("--follow")
     if job.since_snapshot:
         arguments.append("--since-snapshot")
+    if job.keys is not None and job.report is not None:
+        arguments += ["--keys", job.keys, "--report", job.report]
     for table in job.tables:
         arguments += ["--derived" if job.command == "derive" else "--tables", table]
     return tuple(arguments)
 
 
-def _options(addresses: Addresses) -> dict[str, str]:
-    """Return the Spark options of every job. The app itself sets what it needs on any Spark."""
+def _options(job: Job, addresses: Addresses) -> dict[str, str]:
+    """Return the Spark options of a job. The app itself sets what it needs on any Spark."""
     catalog = f"spark.sql.catalog.{LakeNames(addresses.lake).bronze_catalog}"
     return {
         "spark.jars": ",".join((HUDI_JAR, ICEBERG_JAR, *addresses.jars)),
@@ -212,6 +222,8 @@ def _options(addresses: Addresses) -> dict[str, str]:
         f"{catalog}.catalog-impl": "org.apache.iceberg.aws.glue.GlueCatalog",
         f"{catalog}.io-impl": "org.apache.iceberg.aws.s3.S3FileIO",
         f"{catalog}.warehouse": f"{addresses.bronze}/",
+        # Spark's event log holds the conditions of queries, and with them the keys to erase.
+        **({"spark.eventLog.enabled": "false"} if job.command == "erase" else {}),
     }
 
 

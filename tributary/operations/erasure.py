@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,8 @@ from tributary.contract.table_name import TableName
 
 if TYPE_CHECKING:
     from pyarrow.fs import S3FileSystem
+
+    from spark_app.reports import Erased
 
 Key = Mapping[str, str]
 """A text for each column of a key. The only column of a key may have an empty name."""
@@ -40,6 +43,22 @@ class Remains:
     @property
     def is_empty(self) -> bool:
         return not (self.events or self.files or self.unsearched or self.quarantined)
+
+
+@dataclass(frozen=True)
+class Erasure:
+    """An erasure that has ended, and where the keys still are.
+
+    kafka_until     when Kafka's last event of the keys goes at the latest
+    versions_until  how long S3 keeps noncurrent versions of removed files. None: it keeps none
+    purged          how many noncurrent versions were removed; None: nobody asked for it
+    """
+
+    erased: Erased
+    remains: Remains
+    kafka_until: datetime
+    versions_until: datetime | None = None
+    purged: int | None = None
 
 
 def keys_of_texts(texts: Iterable[str]) -> tuple[Key, ...]:

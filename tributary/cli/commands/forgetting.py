@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,6 +17,7 @@ from tributary.cli.commands.options import (
     DEFAULT_LAKE_FILE,
     DEFAULT_STATE_FOLDER,
     AsJson,
+    Environment,
     LakeFile,
     StateFolderPath,
 )
@@ -23,8 +25,7 @@ from tributary.cli.rendering import messages, output, print_json, print_table
 from tributary.operations.workspace import Workspace
 
 if TYPE_CHECKING:
-    from spark_app.reports import Erased
-    from tributary.operations.erasure import Remains
+    from tributary.operations.erasure import Erasure, Key
 
 
 _MOST_NAMED = 5
@@ -46,7 +47,19 @@ def erase(
             dir_okay=False,
         ),
     ] = None,
+    on_aws: Annotated[
+        bool, typer.Option("--aws", help="Erase from the deployed lake, with a job on its EMR.")
+    ] = False,
+    purges: Annotated[
+        bool,
+        typer.Option(
+            "--purge-versions",
+            help="With --aws: also remove the noncurrent versions of the table's removed files now. Nobody "
+            "can restore these files then.",
+        ),
+    ] = False,
     lake: LakeFile = DEFAULT_LAKE_FILE,
+    environment: Environment = None,
     state: StateFolderPath = DEFAULT_STATE_FOLDER,
     as_json: AsJson = False,
 ) -> None:
@@ -59,32 +72,30 @@ def erase(
     No ingest may run meanwhile. If one of the rows is still in the source, no key is erased. Many keys in one
     call take as long as one, because each file is read once.
 
+    With --aws, the command starts a job, waits for its end and searches with your credentials. No other job
+    of the lake may be active. The keys reach the job as an object in the quarantine bucket. The command
+    removes it in any case. S3 keeps removed files as noncurrent versions for some days, and the command says
+    how long.
+
     The exit status is 0 only if no file holds a key any more.
 
     Example: tributary erase users 7 8
     """
-    from spark_app.reports import Erased
-    from tributary.cli.run_watch import watch_run
-    from tributary.operations.erasure import keys_of_texts, read_keys, search
-    from tributary.operations.kafka_topics import read_table_names
-    from tributary.operations.runs.ingest_run import start_ingest
+    from tributary.operations.erasure import keys_of_texts, read_keys
 
     if not keys and keys_file is None:
         raise typer.BadParameter("erase needs a key, or a file of keys with --keys", param_hint="KEY")
+    if purges and not on_aws:
+        raise typer.BadParameter("only S3 on AWS keeps versions", param_hint="--purge-versions")
     wanted = (*keys_of_texts(keys or ()), *(() if keys_file is None else read_keys(keys_file)))
-    workspace = Workspace.open(lake, state)
-    workspace.require("kafka", "s3", "postgres")
-    (name,) = resolve_names([table], read_table_names(workspace.kafka, workspace.lake))
-    # Keys are personal data, so they are in no argument of a process, and in a file of the owner alone.
-    with NamedTemporaryFile("w", prefix="tributary-keys-", suffix=".json", encoding="utf-8") as file:
-        json.dump(wanted, file)
-        file.flush()
-        run = start_ingest(workspace, messages, "erase", "kafka", [name], options=["--keys", file.name])
-        watch_run(run, messages, is_shown=False)
-    (erased,) = (report for report in run.progress.upkeep if isinstance(report, Erased))
-    remains = search(workspace.open_lake, name, erased.keys)
-    _tell(erased, remains, as_json=as_json)
-    if not remains.is_empty:
+    if on_aws:
+        from tributary.cli.aws.erasing import erase_on_aws
+
+        erasure = erase_on_aws(lake, environment, table, wanted, purges=purges)
+    else:
+        erasure = _erase_here(Workspace.open(lake, state), table, wanted)
+    _tell(erasure, as_json=as_json)
+    if not erasure.remains.is_empty:
         raise typer.Exit(1)
 
 
@@ -127,16 +138,39 @@ def maintain(
         _say("Bronze holds no events yet.")
 
 
-def _tell(erased: Erased, remains: Remains, *, as_json: bool) -> None:
+def _erase_here(workspace: Workspace, table: str, keys: Sequence[Key]) -> Erasure:
+    """Erase keys from the lake on this machine. Raises IngestFailed and PipelineDown."""
     from connectors.deployment import TopicPolicy
+    from spark_app.reports import Erased
+    from tributary.cli.run_watch import watch_run
+    from tributary.operations.erasure import Erasure, search
+    from tributary.operations.kafka_topics import read_table_names
+    from tributary.operations.runs.ingest_run import start_ingest
 
-    until = datetime.now(UTC) + TopicPolicy().retention
+    workspace.require("kafka", "s3", "postgres")
+    (name,) = resolve_names([table], read_table_names(workspace.kafka, workspace.lake))
+    # Keys are personal data, so they are in no argument of a process, and in a file of the owner alone.
+    with NamedTemporaryFile("w", prefix="tributary-keys-", suffix=".json", encoding="utf-8") as file:
+        json.dump(keys, file)
+        file.flush()
+        run = start_ingest(workspace, messages, "erase", "kafka", [name], options=["--keys", file.name])
+        watch_run(run, messages, is_shown=False)
+    (erased,) = (report for report in run.progress.upkeep if isinstance(report, Erased))
+    remains = search(workspace.open_lake, name, erased.keys)
+    return Erasure(erased, remains, datetime.now(UTC) + TopicPolicy().retention)
+
+
+def _tell(erasure: Erasure, *, as_json: bool) -> None:
+    erased, remains = erasure.erased, erasure.remains
     if as_json:
+        versions = erasure.versions_until
         print_json(
             {
                 **asdict(erased),
                 "remains": asdict(remains),
-                "in_kafka_until": until.isoformat(timespec="seconds"),
+                "in_kafka_until": erasure.kafka_until.isoformat(timespec="seconds"),
+                "in_versions_until": versions and versions.isoformat(timespec="seconds"),
+                "purged_versions": erasure.purged,
             }
         )
         return
@@ -161,7 +195,15 @@ def _tell(erased: Erased, remains: Remains, *, as_json: bool) -> None:
         )
     for other in erased.linked:
         _say(f"A row also had the key {other}. Erase that key, too, if it is about the same person.")
-    _say(f"Kafka holds the events until {until:%Y-%m-%d %H:%M} UTC at the latest.")
+    _say(f"Kafka holds the events until {erasure.kafka_until:%Y-%m-%d %H:%M} UTC at the latest.")
+    if erasure.purged is not None:
+        _say(f"Removed {erasure.purged:,} noncurrent versions of removed files.")
+    if erasure.versions_until is not None:
+        until = f"{erasure.versions_until:%Y-%m-%d %H:%M} UTC"
+        _say(
+            f"S3 keeps the removed files as noncurrent versions until {until}. To remove them now, run the "
+            "command again with --purge-versions."
+        )
 
 
 def _say(text: str) -> None:

@@ -1,0 +1,413 @@
+"""Keys are erased from a deployed lake, and neither AWS nor a bucket keeps them."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import signal
+import urllib.request
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from moto.emr.models import emr_backends
+from moto.emrserverless.models import emrserverless_backends
+
+from spark_app.reports import Blocked, Erased, Started, Stopped
+from tests.aws_double import running_moto
+from tests.cli.deployed import ACCOUNT, LAKE, NAMES, REGION, ROLE, SERVERLESS, Deployed, deploy
+from tributary.cli import main
+from tributary.cli.aws import job_run
+from tributary.contract.aws_names import BucketKind
+from tributary.contract.remedies import Ingest, remedies_as_json
+from tributary.operations.aws.erasure_objects import KeysLeft, keys_on_aws
+from tributary.operations.aws.jobs import JobRun, wait_for
+from tributary.operations.aws.versions import VersionsLeft, kept_until
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
+SECRET = "zaphod-4711"
+KEY = {"id": SECRET}
+TABLE = "shop.public.people"
+ERASED = Erased(TABLE, (KEY,), events=4, rows=1, quarantined=0, linked=('{"id": "other"}',))
+DATA = ("bronze", "silver", "quarantine")
+ERASABLE = LAKE + "[bronze]\nerase = true\n"
+_INTERRUPTED = 130
+
+Json = Mapping[str, Any]
+
+
+@pytest.fixture(autouse=True)
+def aws(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A server in place of AWS, because PyArrow reads the buckets, too."""
+    (tmp_path / "lake.toml").write_text(ERASABLE)
+    monkeypatch.chdir(tmp_path)
+    for name in ("AWS_PROFILE", "AWS_DEFAULT_PROFILE", "AWS_SESSION_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "test")
+    with running_moto() as address:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", address)
+        _reset(address)
+        yield
+
+
+def _reset(address: str) -> None:
+    urllib.request.urlopen(urllib.request.Request(f"{address}/moto-api/reset", method="POST")).close()
+
+
+@pytest.fixture
+def on_emr() -> Deployed:
+    return _with_table(deploy())
+
+
+def _with_table(deployed: Deployed) -> Deployed:
+    for kind in DATA:
+        deployed.s3.put_bucket_versioning(Bucket=_bucket(kind), VersioningConfiguration={"Status": "Enabled"})
+    deployed.put_silver_table("people")
+    _put_rows(deployed, "people", "somebody else")
+    return deployed
+
+
+def _bucket(kind: str) -> str:
+    of_lake: Mapping[str, BucketKind] = {"bronze": "bronze", "silver": "silver", "quarantine": "quarantine"}
+    return NAMES.bucket(of_lake[kind], ACCOUNT, REGION)
+
+
+def _put_rows(deployed: Deployed, table: str, *ids: str) -> None:
+    content = io.BytesIO()
+    pq.write_table(pa.table({"id": list(ids)}), content)
+    key = f"shop/public/{table}/rows.parquet"
+    deployed.s3.put_object(Bucket=_bucket("silver"), Key=key, Body=content.getvalue())
+
+
+def _steps(deployed: Deployed) -> Sequence[Any]:
+    # Moto's server takes some services for those of another region.
+    backends = emr_backends[ACCOUNT].values()
+    (cluster,) = (one.clusters[deployed.place_id] for one in backends if deployed.place_id in one.clusters)
+    steps: Sequence[Any] = cluster.steps
+    return steps
+
+
+def _arguments(deployed: Deployed) -> Sequence[str]:
+    (step,) = _steps(deployed)
+    arguments: Sequence[str] = step.args
+    return arguments
+
+
+def _option(arguments: Sequence[str], name: str) -> str:
+    return arguments[list(arguments).index(name) + 1]
+
+
+def _object(uri: str) -> tuple[str, str]:
+    bucket, _, key = uri.removeprefix("s3://").partition("/")
+    return bucket, key
+
+
+def _lines(*reports: Started | Erased | Blocked | Stopped) -> str:
+    found = [{"event": one.event, **asdict(one)} for one in reports]
+    for one, report in zip(found, reports, strict=True):
+        if isinstance(report, Blocked):
+            one["remedies"] = remedies_as_json(report.remedies)
+    return "".join(f"{json.dumps(one)}\n" for one in found)
+
+
+ERASED_LINES = _lines(Started((TABLE,)), ERASED, Stopped({TABLE: "ok"}))
+
+
+def job_ends(
+    deployed: Deployed,
+    monkeypatch: pytest.MonkeyPatch,
+    report: str | None = ERASED_LINES,
+    state: str = "COMPLETED",
+) -> list[Any]:
+    """Let the step read the keys, write the report and end. Return the list that gets the keys."""
+    read: list[Any] = []
+
+    def end() -> None:
+        bucket, key = _object(_option(_arguments(deployed), "--keys"))
+        read.append(json.loads(deployed.s3.get_object(Bucket=bucket, Key=key)["Body"].read()))
+        if report is not None:
+            bucket, key = _object(_option(_arguments(deployed), "--report"))
+            deployed.s3.put_object(Bucket=bucket, Key=key, Body=report.encode())
+        (step,) = _steps(deployed)
+        step.state = state
+
+    monkeypatch.setattr(job_run, "_pause", end)
+    return read
+
+
+def _places_of(s3: S3Client, text: str = SECRET) -> list[str]:
+    """Return the versions of objects whose name or content has the text, in all buckets."""
+    found = []
+    for bucket in (one["Name"] for one in s3.list_buckets()["Buckets"]):
+        listed = s3.list_object_versions(Bucket=bucket)
+        for version in listed.get("Versions", ()):
+            content = s3.get_object(Bucket=bucket, Key=version["Key"], VersionId=version["VersionId"])
+            if text in version["Key"] or text.encode() in content["Body"].read():
+                found.append(f"{bucket}/{version['Key']}")
+    return found
+
+
+def assert_nothing_is_left(deployed: Deployed) -> None:
+    listed = deployed.s3.list_object_versions(Bucket=_bucket("quarantine"), Prefix="_erasures")
+    assert not listed.get("Versions")
+    assert not listed.get("DeleteMarkers")
+    assert _places_of(deployed.s3) == []
+
+
+def test_keys_are_erased_by_a_step_and_are_in_no_argument_and_no_object_afterwards(
+    on_emr: Deployed, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    read = job_ends(on_emr, monkeypatch)
+    assert main.run(["erase", "people", SECRET, "--aws", "--json"]) == 0
+    assert read == [[{"": SECRET}]]
+
+    printed = capsys.readouterr()
+    found = json.loads(printed.out)
+    assert SECRET not in printed.err
+    assert (found["table"], found["keys"], found["events"], found["rows"]) == (TABLE, [KEY], 4, 1)
+    assert found["remains"] == {
+        "events": 0, "files": [], "unsearched": [], "quarantined": 0, "searched": 1,
+    }  # fmt: skip
+    assert found["in_versions_until"].endswith("00:00:00+00:00")
+    assert found["purged_versions"] is None
+
+    (step,) = _steps(on_emr)
+    assert step.name == "tributary-shop-erase"
+    assert _option(step.args, "s3://assets/main.py") == "erase"
+    assert _option(step.args, "--tables") == TABLE
+    assert "spark.eventLog.enabled=false" in step.args
+    assert SECRET not in json.dumps(on_emr.emr.list_steps(ClusterId=on_emr.place_id), default=str)
+    assert_nothing_is_left(on_emr)
+
+
+def test_a_person_is_told_how_long_s3_keeps_the_removed_files(
+    on_emr: Deployed, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    job_ends(on_emr, monkeypatch)
+    assert main.run(["erase", "people", SECRET, "--aws"]) == 0
+    told = capsys.readouterr().out
+    assert f"{TABLE}: erased 4 events in bronze, 1 rows and 0 events in quarantine." in told
+    assert 'A row also had the key {"id": "other"}.' in told
+    assert "noncurrent versions until" in told
+    assert "--purge-versions" in told
+
+
+def test_a_file_that_still_holds_the_key_is_named_and_nothing_is_purged(
+    on_emr: Deployed, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _put_rows(on_emr, "people", SECRET)
+    before = on_emr.s3.list_object_versions(Bucket=_bucket("silver"))["Versions"]
+    job_ends(on_emr, monkeypatch)
+    assert main.run(["erase", "people", SECRET, "--aws", "--purge-versions"]) == 1
+    assert "shop/public/people/rows.parquet" in capsys.readouterr().out
+    assert len(on_emr.s3.list_object_versions(Bucket=_bucket("silver"))["Versions"]) == len(before)
+
+
+def test_purging_removes_noncurrent_versions_of_the_table_alone(
+    on_emr: Deployed, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    events, metadata = "shop_bronze.db/events/data/k_topic=", "shop_bronze.db/events/metadata"
+    own = [
+        ("silver", "shop/public/people/old.bin"),
+        ("quarantine", "shop/public/people/old.bin"),
+        ("bronze", f"{events}shop.shop.public.people/old.bin"),
+        ("bronze", f"{metadata}/old.bin"),
+    ]
+    others = [
+        ("silver", "shop/public/people_2/old.bin"),
+        ("quarantine", "shop/public/people_2/old.bin"),
+        ("bronze", f"{events}shop.shop.public.people_2/old.bin"),
+    ]
+    for kind, key in (*own, *others):
+        on_emr.s3.put_object(Bucket=_bucket(kind), Key=key, Body=SECRET.encode())
+        on_emr.s3.delete_object(Bucket=_bucket(kind), Key=key)
+    on_emr.s3.put_object(Bucket=_bucket("silver"), Key=own[0][1], Body=b"is current again")
+    job_ends(on_emr, monkeypatch)
+
+    assert main.run(["erase", "people", SECRET, "--aws", "--purge-versions", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    # The four objects, and the delete marker of the one that is current again.
+    assert (found["purged_versions"], found["in_versions_until"]) == (5, None)
+    assert sorted(_places_of(on_emr.s3)) == sorted(f"{_bucket(kind)}/{key}" for kind, key in others)
+    current = on_emr.s3.get_object(Bucket=_bucket("silver"), Key=own[0][1])["Body"].read()
+    assert current == b"is current again"
+
+
+def test_a_refusal_of_the_job_is_told_in_the_words_of_aws(
+    on_emr: Deployed, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    error = f"A row is still in the source: found id={SECRET}."
+    lines = _lines(Started((TABLE,)), Blocked(TABLE, error, (Ingest(),)), Stopped({TABLE: error}))
+    job_ends(on_emr, monkeypatch, lines, "FAILED")
+    assert main.run(["erase", "people", SECRET, "--aws"]) == 1
+    told = capsys.readouterr().err
+    assert error in told
+    assert "tributary submit ingest" in told
+    assert_nothing_is_left(on_emr)
+
+
+def test_a_job_that_dies_without_a_report_leaves_no_key(
+    on_emr: Deployed, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    job_ends(on_emr, monkeypatch, None, "FAILED")
+    assert main.run(["erase", "people", SECRET, "--aws"]) == 1
+    assert "tributary-shop-erase is FAILED" in capsys.readouterr().err
+    assert_nothing_is_left(on_emr)
+
+
+def test_a_job_that_reports_nothing_has_not_erased_anything(
+    on_emr: Deployed, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    job_ends(on_emr, monkeypatch, _lines(Started(()), Stopped({})))
+    assert main.run(["erase", "people", SECRET, "--aws"]) == 1
+    assert "of no table" in capsys.readouterr().err
+    assert_nothing_is_left(on_emr)
+
+
+def _press_ctrl_c() -> None:
+    raise KeyboardInterrupt
+
+
+def _hang_up() -> None:
+    os.kill(os.getpid(), signal.SIGHUP)
+
+
+@pytest.mark.parametrize("interrupt", [_press_ctrl_c, _hang_up])
+def test_an_interrupted_command_leaves_no_key(
+    interrupt: Callable[[], None],
+    on_emr: Deployed,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(job_run, "_pause", interrupt)
+    assert main.run(["erase", "people", SECRET, "--aws"]) == _INTERRUPTED
+    assert "may keep running" in capsys.readouterr().err
+    assert_nothing_is_left(on_emr)
+    assert signal.getsignal(signal.SIGHUP) == signal.SIG_DFL
+
+
+def test_nothing_is_erased_beside_another_job(on_emr: Deployed, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.run(["submit", "ingest"]) == 0
+    assert main.run(["erase", "people", SECRET, "--aws"]) == 1
+    assert "tributary-shop-ingest has not ended" in capsys.readouterr().err
+    assert_nothing_is_left(on_emr)
+
+
+@pytest.mark.parametrize(
+    ("lake", "arguments", "told"),
+    [
+        (LAKE, ["people"], "[bronze].erase"),
+        (ERASABLE, ["peopel"], "peopel"),
+        (ERASABLE, ["public.*"], "one table at a time"),
+    ],
+)
+def test_what_cannot_be_erased_is_refused_before_a_key_leaves_the_machine(
+    lake: str,
+    arguments: list[str],
+    told: str,
+    on_emr: Deployed,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    on_emr.put_silver_table("orders")
+    (tmp_path / "lake.toml").write_text(lake)
+    assert main.run(["erase", *arguments, SECRET, "--aws"]) == 1
+    assert told in capsys.readouterr().err
+    assert not _steps(on_emr)
+    assert_nothing_is_left(on_emr)
+
+
+def test_only_buckets_on_aws_have_versions_to_purge() -> None:
+    assert main.run(["erase", "people", SECRET, "--purge-versions"]) == 2
+
+
+def test_keys_are_erased_by_a_job_run_of_emr_serverless(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "lake.toml").write_text(f"{SERVERLESS}[bronze]\nerase = true\n")
+    deployed = _with_table(deploy("emr-serverless"))
+    # Moto cannot list the job runs of an application that has none.
+    deployed.emr_serverless.start_job_run(
+        applicationId=deployed.place_id,
+        executionRoleArn=ROLE,
+        clientToken="somebody else's",
+        name="somebody-else-s",
+        jobDriver={"sparkSubmit": {"entryPoint": "s3://elsewhere/main.py"}},
+    )
+    sent: list[Json] = []
+
+    def end(*of_wait: Any) -> JobRun:
+        backends = emrserverless_backends[ACCOUNT].values()
+        (runs,) = (one.job_runs[deployed.place_id] for one in backends if deployed.place_id in one.job_runs)
+        run = runs[1]
+        assert run.job_driver is not None
+        sent.append(run.job_driver["sparkSubmit"])
+        bucket, key = _object(_option(sent[0]["entryPointArguments"], "--report"))
+        deployed.s3.put_object(Bucket=bucket, Key=key, Body=ERASED_LINES.encode())
+        # At moto, the run is over when it is read for the first time.
+        return wait_for(*of_wait)
+
+    monkeypatch.setattr(job_run, "wait_for", end)
+    assert main.run(["erase", "people", SECRET, "--aws"]) == 0
+    assert "spark.eventLog.enabled=false" in sent[0]["sparkSubmitParameters"]
+    assert SECRET not in json.dumps(sent)
+    assert_nothing_is_left(deployed)
+
+
+class _RefusingS3:
+    """An S3 that removes no versions. `written` has the contents of all objects."""
+
+    def __init__(self, s3: S3Client, refused: int = 1) -> None:
+        self._s3 = s3
+        self._refused = refused
+        self.written: list[bytes] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._s3, name)
+
+    def put_object(self, **request: Any) -> Any:
+        self.written.append(request["Body"])
+        return self._s3.put_object(**request)
+
+    def delete_objects(self, **request: Any) -> Any:
+        self._refused -= 1
+        if self._refused == 0:
+            key = request["Delete"]["Objects"][0]["Key"]
+            return {"Errors": [{"Key": key, "Code": "AccessDenied", "Message": "no"}]}
+        return self._s3.delete_objects(**request)
+
+
+def test_no_key_leaves_the_machine_of_somebody_who_may_not_remove_it(on_emr: Deployed) -> None:
+    s3: Any = _RefusingS3(on_emr.s3)
+    with (
+        pytest.raises(VersionsLeft, match="s3:DeleteObjectVersion"),
+        keys_on_aws(s3, _bucket("quarantine"), [KEY]),
+    ):
+        pytest.fail("the keys were written")
+    assert s3.written == [b""]
+
+
+def test_keys_that_could_not_be_removed_are_named_with_what_removes_them(on_emr: Deployed) -> None:
+    s3: Any = _RefusingS3(on_emr.s3, refused=2)
+    with (
+        pytest.raises(KeysLeft, match="Remove all versions") as error,
+        keys_on_aws(s3, f"{_bucket('quarantine')}/prefix", [KEY]) as objects,
+    ):
+        assert objects.folder.startswith("prefix/_erasures/")
+    assert objects.folder in str(error.value)
+    assert SECRET not in str(error.value)
+
+
+def test_s3_keeps_versions_until_a_midnight_after_seven_days() -> None:
+    removed = datetime(2026, 11, 28, 23, 59, tzinfo=UTC)
+    assert kept_until(removed) == datetime(2026, 12, 6, tzinfo=UTC)
+    assert kept_until(removed + timedelta(minutes=1)) == datetime(2026, 12, 7, tzinfo=UTC)

@@ -1,0 +1,139 @@
+"""Erase keys from a deployed lake, for the command `erase`."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from types import FrameType
+from typing import NoReturn
+
+from spark_app.reports import Erased
+from tributary.api.open_lake import OpenLake, open_deployed
+from tributary.aws.session import aws_session
+from tributary.aws.spark_submit import Job
+from tributary.cli.aws.job_run import run_to_end
+from tributary.cli.aws.remedy_words import worded_for_aws
+from tributary.contract.errors import TributaryError
+from tributary.contract.lake import read_lake
+from tributary.contract.table_name import TableName
+from tributary.operations.aws.bronze_changes import require_changeable_bronze
+from tributary.operations.aws.deployed_lake import DeployedLake
+from tributary.operations.aws.erasure_objects import ErasureObjects, keys_on_aws
+from tributary.operations.aws.jobs import JobFailed, JobPlace, JobRun, failure
+from tributary.operations.aws.versions import folders_of, kept_until, remove_noncurrent_versions
+from tributary.operations.erasure import Erasure, Key, search
+from tributary.operations.runs.run_progress import RunProgress, parse_report
+
+_IF_INTERRUPTED = (
+    "If it has not read the keys yet, it fails without a change. Run the command again once the job has "
+    "ended."
+)
+
+
+class CannotErase(TributaryError):
+    """The deployed lake does not allow to erase keys of the table. Nothing was changed."""
+
+
+def erase_on_aws(
+    lake_file: Path, environment: str | None, table: str, keys: Sequence[Key], *, purges: bool
+) -> Erasure:
+    """Erase keys of a table with a job on AWS, and search all files for them. Return what was found.
+
+    purges  remove the noncurrent versions of the removed files now, unless a file still holds a key
+
+    Raises LakeFileError, AwsError, NotDeployed, UnknownTable, CannotErase, BronzeFixed, JobRefused,
+    JobFailed, KeysLeft and VersionsLeft.
+    """
+    lake = read_lake(lake_file, environment)
+    with worded_for_aws(), aws_session(lake, lake_file) as session:
+        deployed = DeployedLake(lake, session)
+        deployed.job_place.require_usable()
+        name = _table(deployed, table)
+        opened = open_deployed(lake, session)
+        with _ended_by_hangup(), keys_on_aws(session.s3, opened.quarantine, keys) as objects:
+            erased = _run(deployed, name, objects)
+        return _searched(deployed, opened, name, erased, purges=purges)
+
+
+def _table(deployed: DeployedLake, text: str) -> TableName:
+    lake, found = deployed.lake, deployed.resolve_tables([text])
+    if len(found) != 1:
+        raise CannotErase(
+            "Keys can be erased in one table at a time",
+            where=text,
+            found=", ".join(map(str, found)),
+            expected="the name of one table",
+        )
+    if found[0].source not in {source.name for source in lake.connected_sources}:
+        raise CannotErase("Keys can only be erased from tables that Debezium reads", where=str(found[0]))
+    require_changeable_bronze(lake)
+    return found[0]
+
+
+def _run(deployed: DeployedLake, table: TableName, objects: ErasureObjects) -> Erased:
+    """Run the job to its end, and return its report. Raises JobRefused and JobFailed."""
+    job = Job("erase", tables=(str(table),), keys=objects.keys_uri, report=objects.report_uri)
+    run = run_to_end(deployed, job, _IF_INTERRUPTED)
+    return _report(deployed.job_place, run, objects.read_report())
+
+
+def _report(place: JobPlace, run: JobRun, text: str | None) -> Erased:
+    progress = RunProgress()
+    for line in (text or "").splitlines():
+        if (report := parse_report(line)) is not None:
+            progress = progress.after(report)
+    for table in progress.tables.values():
+        if table.error is not None:
+            raise JobFailed(
+                "the keys were not erased",
+                where=f"{place.name}, {run.kind} {run.id}",
+                found=table.error,
+                remedy=table.remedies,
+            )
+    if run.state in ("cancelled", "failed"):
+        raise failure(place.name, run)
+    for one in progress.upkeep:
+        if isinstance(one, Erased):
+            return one
+    raise JobFailed(
+        "the job has ended, but its report says of no table that keys were erased",
+        where=f"{place.name}, {run.kind} {run.id}",
+        found="no report" if text is None else f"tables {', '.join(progress.tables) or 'none'}",
+        remedy="Run the command again.",
+    )
+
+
+def _searched(
+    deployed: DeployedLake, opened: OpenLake, table: TableName, erased: Erased, *, purges: bool
+) -> Erasure:
+    now = datetime.now(UTC)
+    remains = search(opened, table, erased.keys)
+    found = Erasure(erased, remains, now + deployed.session.aws.kafka.retention, kept_until(now))
+    if not purges or not remains.is_empty:
+        return found
+    s3 = deployed.session.s3
+    purged = sum(remove_noncurrent_versions(s3, folder) for folder in folders_of(opened, table))
+    return replace(found, versions_until=None, purged=purged)
+
+
+@contextmanager
+def _ended_by_hangup() -> Iterator[None]:
+    """End the context as Ctrl-C does if the terminal is closed, so that its keys are removed."""
+    is_default = signal.getsignal(signal.SIGHUP) == signal.SIG_DFL
+    if not is_default or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    signal.signal(signal.SIGHUP, _interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
+def _interrupt(_number: int, _frame: FrameType | None) -> NoReturn:
+    raise KeyboardInterrupt

@@ -1,0 +1,106 @@
+"""Versions of objects in the lake's buckets, which S3 keeps for some days after an object was removed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from tributary.api.open_lake import OpenLake
+from tributary.contract.erasure import DAYS_OF_UNDOING
+from tributary.contract.errors import TributaryError
+from tributary.contract.table_name import TableName
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
+
+class VersionsLeft(TributaryError):
+    """S3 refused to remove versions of objects."""
+
+
+@dataclass(frozen=True)
+class Folder:
+    """A part of a bucket: the objects whose names begin with `prefix`."""
+
+    bucket: str
+    prefix: str
+
+    @classmethod
+    def of(cls, path: str) -> Folder:
+        """Return the folder at `path`, which begins with the bucket's name."""
+        bucket, _, prefix = path.partition("/")
+        return cls(bucket, prefix)
+
+
+def kept_until(removed: datetime) -> datetime:
+    """Return when S3 may remove the versions of what was removed: it rounds up to midnight, UTC."""
+    day = (removed + timedelta(days=DAYS_OF_UNDOING)).astimezone(UTC)
+    return datetime(day.year, day.month, day.day, tzinfo=UTC) + timedelta(days=1)
+
+
+def folders_of(lake: OpenLake, table: TableName) -> tuple[Folder, ...]:
+    """Return the folders in which an erasure of the table's keys removes files.
+
+    Bronze's metadata is that of all topics. Its removed files belong to removed snapshots.
+    """
+    names = lake.lake.names
+    path = names.table_path(table)
+    topic = lake.lake.source_names(lake.lake.source(table.source)).topic(table.schema, table.table)
+    in_bronze = [
+        f"{lake.bronze}/{database}/events/{folder}/"
+        for database in (names.bronze_namespace, f"{names.bronze_namespace}.db")
+        for folder in (f"data/k_topic={topic}", "metadata")
+    ]
+    paths = (f"{lake.silver}/{path}/", f"{lake.quarantine}/{path}/", *in_bronze)
+    return tuple(map(Folder.of, paths))
+
+
+def remove_noncurrent_versions(s3: S3Client, folder: Folder) -> int:
+    """Remove the versions of removed and overwritten objects, and return how many there were.
+
+    No current object changes. A delete marker that is the latest version stays, because without it, an older
+    version could come back. Raises VersionsLeft and boto3's errors.
+    """
+    return _remove(s3, folder, lambda version: not version["IsLatest"])
+
+
+def remove_all_versions(s3: S3Client, folder: Folder) -> int:
+    """Remove the objects with all their versions and delete markers, and return how many there were.
+
+    Raises VersionsLeft and boto3's errors.
+    """
+    return _remove(s3, folder, lambda _: True)
+
+
+def _remove(s3: S3Client, folder: Folder, is_wanted: Callable[[Mapping[str, Any]], bool]) -> int:
+    removed = 0
+    # A page has at most as many versions as one request removes.
+    for versions in _pages(s3, folder):
+        wanted = [version for version in versions if is_wanted(version)]
+        if not wanted:
+            continue
+        answer = s3.delete_objects(
+            Bucket=folder.bucket,
+            Delete={
+                "Objects": [{"Key": one["Key"], "VersionId": one["VersionId"]} for one in wanted],
+                "Quiet": True,
+            },
+        )
+        if errors := answer.get("Errors"):
+            first = errors[0]
+            raise VersionsLeft(
+                "S3 refuses to remove versions of objects",
+                where=f"s3://{folder.bucket}/{folder.prefix}",
+                found=f"{first.get('Code')}: {first.get('Message')}",
+                expected="credentials with the right to s3:DeleteObjectVersion",
+            )
+        removed += len(wanted)
+    return removed
+
+
+def _pages(s3: S3Client, folder: Folder) -> Iterator[list[Mapping[str, Any]]]:
+    pages = s3.get_paginator("list_object_versions")
+    for page in pages.paginate(Bucket=folder.bucket, Prefix=folder.prefix):
+        yield [*page.get("Versions", ()), *page.get("DeleteMarkers", ())]
