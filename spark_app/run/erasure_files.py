@@ -65,7 +65,8 @@ class ErasureFiles:
         if self.report is None:
             yield out
             return
-        # At this level Spark logs no conditions of queries, which contain the keys.
+        # At INFO, the driver logs the conditions of queries, which contain the keys (FileSourceStrategy,
+        # V2ScanRelationPushDown, GroupBasedRowLevelOperationScanPlanning). Executors log none.
         self.spark.sparkContext.setLogLevel("WARN")
         lines = io.StringIO()
         try:
