@@ -54,8 +54,8 @@ class Settings:
     name: str = "each_step"
     events: int = 300_000
     preloaded: int = 100_000
-    warm_ups: int = 2
-    rounds: int = 3
+    warm_ups: int = 1
+    rounds: int = 2
     has_plain: bool = True
 
 
