@@ -12,6 +12,26 @@ _STATUS = (
 """The columns of SHOW TABLE STATUS, by MySQL's manual."""
 
 
+_NO_ROWS: tuple[Sequence[str], ...] = ()
+SHOWN: Mapping[str, tuple[Sequence[Sequence[str]], Sequence[str]]] = {
+    "ENGINES": (
+        (("Hudi", "DEFAULT", "Tables of the lake, which can only be read", "NO", "NO", "NO"),),
+        ("Engine", "Support", "Comment", "Transactions", "XA", "Savepoints"),
+    ),
+    "CHARACTER SET": (
+        (("utf8mb4", "UTF-8 Unicode", "utf8mb4_general_ci", "4"),),
+        ("Charset", "Description", "Default collation", "Maxlen"),
+    ),
+    "COLLATION": (
+        (("utf8mb4_general_ci", "utf8mb4", "45", "Yes", "Yes", "1"),),
+        ("Collation", "Charset", "Id", "Default", "Compiled", "Sortlen"),
+    ),
+    "PLUGINS": (_NO_ROWS, ("Name", "Status", "Type", "Library", "License")),
+    "PRIVILEGES": ((("Select", "Tables", "To retrieve rows"),), ("Privilege", "Context", "Comment")),
+}
+"""The rows and columns of SHOW commands whose answers are the same for every lake, by MySQL's manual."""
+
+
 def create_table(table: str, columns: Mapping[str, str]) -> str:
     """Return the statement that would create a table in MySQL. `columns` are types by name."""
     lines = ",\n".join(f"  {_quoted(name)} {type_} DEFAULT NULL" for name, type_ in columns.items())

@@ -17,7 +17,8 @@ from tributary.contract.boards.views import without_end
 from tributary.contract.errors import TributaryError
 from tributary.operations.boards.tile_names import DATABASE as BOARDS
 from tributary.sql_server.board_tables import NO_BOARDS, BoardTables
-from tributary.sql_server.descriptions import create_table, table_status
+from tributary.sql_server.descriptions import SHOWN, create_table, table_status
+from tributary.sql_server.information_schema import Databases, LakeInfoSchema, SchemaTables
 from tributary.sql_server.result_columns import result_set_of, sent_as
 from tributary.sql_server.table_names import database_of, question_of
 
@@ -29,9 +30,6 @@ if TYPE_CHECKING:
     from tributary.contract.table_name import TableName
 
 _SCHEMA_SECONDS = 30.0
-
-Databases = dict[str, dict[str, dict[str, str]]]
-"""MySQL's types by database, table and column."""
 
 
 class ReadableLake(Protocol):
@@ -55,7 +53,7 @@ class ServedLake:
     boards: BoardTables = NO_BOARDS
 
     def __post_init__(self) -> None:
-        self.databases = Kept(self._read_databases, _SCHEMA_SECONDS)
+        self.schema = Kept(lambda: SchemaTables(self._read_databases()), _SCHEMA_SECONDS)
 
     def answer(self, statement: exp.Expr, database: str | None) -> AllowedResult:
         """Run a statement that a client sent while it used a database. Raises TributaryError."""
@@ -87,14 +85,30 @@ class LakeSession(Session):  # type: ignore[misc]
     def __init__(self, served: ServedLake) -> None:
         super().__init__()
         self._served = served
-        self.middlewares.insert(0, self._answer_about_tables)
+        self.middlewares[:0] = [self._without_ineffective_settings, self._answer_about_tables]
+
+    async def _without_ineffective_settings(self, query: Query) -> AllowedResult:
+        """Leave out settings that are computed, such as MariaDB's driver sends for `sql_mode`.
+
+        The library cannot compute them. No setting changes what this server answers, but for the names of
+        characters, which are never computed."""
+        statement = query.expression
+        if not isinstance(statement, exp.Set):
+            return await query.next()
+        settings = [one for one in statement.expressions if not _is_computed(one)]
+        if not settings:
+            return [], []
+        statement.set("expressions", settings)
+        return await query.next()
 
     async def _answer_about_tables(self, query: Query) -> AllowedResult:
         """Answer statements about tables that the library does not know, and that BI tools send."""
         statement = query.expression
+        if isinstance(statement, exp.Show) and statement.name in SHOWN:
+            return SHOWN[statement.name]
         if not isinstance(statement, exp.Show) or statement.name not in ("CREATE TABLE", "TABLE STATUS"):
             return await query.next()
-        databases = await self.schema()
+        databases = (await self._tables()).databases
         database = statement.text("db") or self.database or ""
         if statement.name == "TABLE STATUS":
             return table_status(sorted(databases.get(database, {})))
@@ -110,11 +124,20 @@ class LakeSession(Session):  # type: ignore[misc]
         except TributaryError as error:
             raise told(error) from error
 
-    async def schema(self) -> Databases:
+    async def schema(self) -> LakeInfoSchema:
+        return LakeInfoSchema(await self._tables(), self.database)
+
+    async def _tables(self) -> SchemaTables:
         try:
-            return await self._served.databases.get()
+            return await self._served.schema.get()
         except TributaryError as error:
             raise told(error) from error
+
+
+def _is_computed(setting: exp.Expr) -> bool:
+    """Tell whether a part of SET assigns the value of a function or an operator to a variable."""
+    assignment = setting.this
+    return isinstance(assignment, exp.EQ) and isinstance(assignment.expression, exp.Func | exp.Binary)
 
 
 def told(error: TributaryError) -> MysqlError:
