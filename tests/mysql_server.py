@@ -128,7 +128,7 @@ def find_mysql() -> Path:
     """Return `mysqld`. Skip the test if there is none, or only MariaDB's."""
     named = os.environ.get(FOLDER)
     on_path = shutil.which("mysqld")
-    candidates = [
+    candidates: list[Path] = [
         *([Path(named) / "mysqld", Path(named) / "bin" / "mysqld"] if named else ()),
         *([Path(on_path)] if on_path else ()),
         *(Path(folder) / "mysqld" for folder in _USUAL_FOLDERS),
