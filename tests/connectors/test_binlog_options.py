@@ -35,8 +35,8 @@ UNLISTED = (
 )
 
 
-def lake_of(engine: str, tables: str = '["shop.*", "sales_?.order_*", "!shop.tmp"]') -> Lake:
-    return parse_lake(f'[lake]\nname = "shop"\n[source.web]\nengine = "{engine}"\ntables = {tables}\n')
+def lake_of(engine: str, tables: str = '["shop.*", "sales_?.order_*", "!shop.tmp"]', more: str = "") -> Lake:
+    return parse_lake(f'[lake]\nname = "shop"\n[source.web]\nengine = "{engine}"\ntables = {tables}\n{more}')
 
 
 @pytest.fixture(scope="module", params=ENGINES)
@@ -126,3 +126,21 @@ def test_debezium_reads_the_definitions_of_the_lakes_databases_and_of_no_others(
     is_read = config_class(read).getTableFilters().databaseFilter()
     databases = ("shop", "tributary", "sales_1", "sales_12", "other", "SHOP")
     assert [database for database in databases if is_read.test(database)] == ["shop", "tributary", "sales_1"]
+
+
+@pytest.mark.parametrize("left_out", [(), ("secret",)])
+def test_an_online_snapshot_names_all_columns_because_select_star_lacks_invisible_ones(
+    engine: tuple[str, Any], left_out: tuple[str, ...]
+) -> None:
+    name, jvm = engine
+    lake = lake_of(
+        name, more=f'[table."web.shop.orders"]\nleave_out = {list(left_out)}\n' if left_out else ""
+    )
+    _, read, config_class = config_of(jvm, name, lake, local_deployment(lake))
+    debezium = config_class(read)
+
+    columns = ("id", "hidden", "secret", "ä b")
+    taken = [one for one in columns if debezium.getColumnFilter().matches("shop", None, "orders", one)]
+
+    assert debezium.isColumnsFiltered()
+    assert taken == [one for one in columns if one not in left_out]
