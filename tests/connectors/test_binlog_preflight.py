@@ -137,6 +137,8 @@ def table(**changes: Any) -> TableFacts:
         ({"cascades": ("fk, ON DELETE CASCADE",)}, "the binary log does not have such changes"),
         ({"types": {"id": "int", "ä": "int"}}, "a lake table cannot have a column with this name"),
         ({"types": {"id": "float"}}, "the lake would keep one row for two"),
+        ({"kind": "SEQUENCE"}, "found a sequence"),
+        ({"kind": "SYSTEM VERSIONED"}, "found a system-versioned table"),
     ],
 )
 def test_a_table_that_cannot_be_exact_is_left_out(changes: dict[str, Any], reason: str) -> None:

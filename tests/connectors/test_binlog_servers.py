@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +20,7 @@ from connectors.engines.engine import NotConnected
 from stacks.functions import database_check
 from stacks.functions.database_check.main import NotPrepared, _query
 from tests.connectors.conftest import BinlogServer
+from tests.connectors.deployments import local_deployment
 from tributary.artifacts.pip import LAMBDA, fetch_wheels
 
 pytestmark = pytest.mark.slow
@@ -135,3 +137,24 @@ def test_what_changes_rows_without_an_event_is_seen_in_the_catalog(
 
     assert bool(seen) == is_seen
     assert "parts" in seen or "parts" not in change
+
+
+def test_the_tables_of_mariadb_that_stop_its_connector_are_left_out(
+    binlog_server: BinlogServer, admin: Session
+) -> None:
+    if binlog_server.key != "mariadb":
+        pytest.skip("MySQL has no such tables")
+    execute(admin, "CREATE SEQUENCE numbers")
+    execute(admin, "CREATE TABLE versions (id int PRIMARY KEY, a int) WITH SYSTEM VERSIONING")
+    execute(admin, "CREATE TABLE plain (id int PRIMARY KEY)")
+    lake, source = binlog_server.lake(), binlog_server.source()
+
+    left_out = binlog_server.engine.check_tables(admin, lake, source).left_out
+
+    assert [one.table.table for one in left_out] == ["numbers", "versions"]
+    untaken = [one.table for one in left_out]
+    taken = binlog_server.engine.render(lake, source, local_deployment(lake), untaken).config[
+        "table.include.list"
+    ]
+    names = ("shop.numbers", "shop.versions", "shop.plain")
+    assert [name for name in names if re.fullmatch(taken, name)] == ["shop.plain"]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pymysql
 
-from connectors.engines.binlog.reading import NOT_THE_SYSTEMS
+from connectors.engines.binlog.reading import NOT_THE_SYSTEMS, TABLES_WITH_ROWS
 from connectors.engines.binlog.session import Session, rows_of
 from connectors.engines.definitions import ColumnDefinition, TableDefinition
 from connectors.engines.hidden_columns import as_taken
@@ -81,7 +81,7 @@ def _column(row: Mapping[str, Any]) -> ColumnDefinition:
 
 _TABLES = f"""
 SELECT TABLE_SCHEMA AS db, TABLE_NAME AS tbl, CAST(CREATE_TIME AS CHAR) AS made FROM information_schema.TABLES
-WHERE TABLE_TYPE = 'BASE TABLE' AND TABLE_SCHEMA NOT IN {NOT_THE_SYSTEMS}
+WHERE TABLE_TYPE IN {TABLES_WITH_ROWS} AND TABLE_SCHEMA NOT IN {NOT_THE_SYSTEMS}
 """
 
 _COLUMNS = f"""

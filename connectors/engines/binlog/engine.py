@@ -41,8 +41,16 @@ from connectors.engines.survey import DatabaseAddress, SourceEntries, Survey, Su
 from tributary.contract.engines.binlog import PORT, BinlogSource
 from tributary.contract.lake import Lake
 from tributary.contract.online_snapshot import Request
-from tributary.contract.remedies import Remedies, TakeSnapshot, remedies_of
+from tributary.contract.remedies import BringUp, Remedies, TakeSnapshot, remedies_of
 from tributary.contract.table_name import TableName
+
+_UNREADABLE_TABLE = (
+    "The connector met a change of a table whose columns it does not know. The message names the table. "
+    "If it is a sequence or a system-versioned table of MariaDB, the start leaves it out.",
+    BringUp(),
+    "For any other table, read all tables again.",
+    TakeSnapshot(),
+)
 
 
 class BinlogEngine(Engine[BinlogSource, Session]):
@@ -103,6 +111,9 @@ class BinlogEngine(Engine[BinlogSource, Session]):
                     TakeSnapshot(),
                 ]
             ),
+            # BinlogStreamingChangeEventSource, at the events of a sequence or a system-versioned table.
+            "whose schema isn't known to this connector": remedies_of(_UNREADABLE_TABLE),
+            "restart connector with schema recovery mode": remedies_of(_UNREADABLE_TABLE),
             "The db history topic is missing": remedies_of(
                 ["The topic with the tables' definitions is lost.", TakeSnapshot()]
             ),

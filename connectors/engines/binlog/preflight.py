@@ -78,11 +78,20 @@ class ServerFacts:
         return _is_on(self.variables, variable)
 
 
+ORDINARY = "BASE TABLE"
+_UNREADABLE = {
+    "SEQUENCE": ("its changes have no definition that Debezium knows", "a sequence"),
+    "SYSTEM VERSIONED": ("its changes have more columns than Debezium knows", "a system-versioned table"),
+}
+"""Kinds of MariaDB's tables whose changes stop Debezium's connector, and so all tables of the source."""
+
+
 @dataclass(frozen=True)
 class TableFacts:
     """One table as the server's catalog describes it.
 
     engine      keeps the table's rows
+    kind        as information_schema.TABLES.TABLE_TYPE has it
     types       of the columns, as the server calls them, by the columns' names and in their order
     not_null    columns that are NOT NULL
     unique_keys the columns of each unique index over whole columns, also of the primary key
@@ -97,6 +106,7 @@ class TableFacts:
     primary_key: frozenset[str] = frozenset()
     unique_keys: tuple[frozenset[str], ...] = ()
     cascades: tuple[str, ...] = ()
+    kind: str = ORDINARY
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -252,6 +262,7 @@ def read_tables(session: Session) -> list[TableFacts]:
             schema=table[0],
             table=table[1],
             engine=row["engine"] or "",
+            kind=row["kind"],
             types=types.get(table, {}),
             not_null=frozenset(not_null.get(table, ())),
             primary_key=frozenset(keys.get(table, {}).get("PRIMARY", ())),
@@ -340,6 +351,10 @@ def _table_problems(lake: Lake, source: BinlogSource, facts: TableFacts) -> Iter
     def problem(what: str, found: str, expected: str | None, remedy: str) -> ServerNotReady:
         return ServerNotReady(what, where=f"table {name}", found=found, expected=expected, remedy=remedy)
 
+    if facts.kind in _UNREADABLE:
+        what, found = _UNREADABLE[facts.kind]
+        yield problem(what, found, "an ordinary table", f"{leave_out[0].upper()}{leave_out[1:]}.")
+        return
     yield from topic_problems(lake, source, name, leave_out, ServerNotReady)
     if facts.engine.upper() in _NOT_KEPT:
         found = f"the storage engine {facts.engine}"
@@ -492,8 +507,9 @@ def _first_allowed(session: Session, statements: Sequence[str]) -> list[dict[str
 
 
 _TABLES = f"""
-SELECT TABLE_SCHEMA AS db, TABLE_NAME AS tbl, ENGINE AS engine FROM information_schema.TABLES
-WHERE TABLE_TYPE = 'BASE TABLE' AND TABLE_SCHEMA NOT IN {NOT_THE_SYSTEMS}
+SELECT TABLE_SCHEMA AS db, TABLE_NAME AS tbl, ENGINE AS engine, TABLE_TYPE AS kind
+FROM information_schema.TABLES
+WHERE TABLE_TYPE IN ('BASE TABLE', 'SEQUENCE', 'SYSTEM VERSIONED') AND TABLE_SCHEMA NOT IN {NOT_THE_SYSTEMS}
 ORDER BY TABLE_SCHEMA, TABLE_NAME
 """
 
