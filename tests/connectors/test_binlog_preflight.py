@@ -149,6 +149,19 @@ def test_a_table_that_cannot_be_exact_is_left_out(changes: dict[str, Any], reaso
     assert reason in " ".join(map(str, left_out.problems))
 
 
+@pytest.mark.parametrize(
+    ("found", "is_taken"),
+    [(None, False), ("ON", False), ("OFF", True)],
+    ids=["before 9.6", "as before", "9.6"],
+)
+def test_a_child_table_is_taken_where_the_log_has_cascaded_changes(found: str | None, is_taken: bool) -> None:
+    facts = server(version="9.7.4", innodb_native_foreign_keys=found)
+    child = table(cascades=("fk, ON DELETE CASCADE",))
+    lake = lake_of("mysql")
+    left_out = judge_tables(lake, source_of(lake), [child], logs_cascades=facts.logs_cascades).left_out
+    assert (left_out == ()) == is_taken
+
+
 def test_a_key_of_the_lake_file_has_to_be_unique() -> None:
     lake = lake_of(more='[table."web.shop.orders"]\nkey = ["note"]\n')
     facts = table(primary_key=frozenset())

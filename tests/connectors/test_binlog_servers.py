@@ -11,7 +11,7 @@ import pytest
 
 from connectors.engines.binlog.definitions import read_definitions
 from connectors.engines.binlog.names import connector_user, signal_table
-from connectors.engines.binlog.preflight import ServerNotReady
+from connectors.engines.binlog.preflight import ServerNotReady, read_log_status
 from connectors.engines.binlog.preparation import setup_script
 from connectors.engines.binlog.prepared_check import missing_preparation_query
 from connectors.engines.binlog.session import Session, execute, rows_of
@@ -158,3 +158,27 @@ def test_the_tables_of_mariadb_that_stop_its_connector_are_left_out(
     ]
     names = ("shop.numbers", "shop.versions", "shop.plain")
     assert [name for name in names if re.fullmatch(taken, name)] == ["shop.plain"]
+
+
+def test_a_child_table_is_taken_if_and_only_if_the_log_has_cascaded_changes(
+    binlog_server: BinlogServer, admin: Session
+) -> None:
+    execute(admin, "CREATE TABLE parent (id int PRIMARY KEY)")
+    execute(
+        admin,
+        "CREATE TABLE child (id int PRIMARY KEY, p int, "
+        "FOREIGN KEY (p) REFERENCES parent (id) ON DELETE CASCADE)",
+    )
+    execute(admin, "INSERT INTO parent VALUES (1)")
+    execute(admin, "INSERT INTO child VALUES (1, 1)")
+    start = int(read_log_status(admin)["Position"])
+    execute(admin, "DELETE FROM parent")
+    file = read_log_status(admin)["File"]
+    events = [
+        str(row["Event_type"]) for row in rows_of(admin, f"SHOW BINLOG EVENTS IN '{file}' FROM {start}")
+    ]
+    deletes = sum(one.startswith("Delete_rows") for one in events)
+
+    left_out = binlog_server.engine.check_tables(admin, binlog_server.lake(), binlog_server.source()).left_out
+
+    assert [one.table.table for one in left_out] == ({1: ["child"], 2: []}[deletes])

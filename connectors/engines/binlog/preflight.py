@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pymysql
@@ -73,6 +73,11 @@ class ServerFacts:
     def version(self) -> tuple[int, int]:
         major, minor = self.release.split("-")[0].split(".")[:2]
         return int(major), int(minor)
+
+    @property
+    def logs_cascades(self) -> bool:
+        """Whether the log has the changes that foreign keys make, as MySQL's has since 9.6 by default."""
+        return self.variables.get("innodb_native_foreign_keys", "").upper() in _alike("OFF")
 
     def is_on(self, variable: str) -> bool:
         return _is_on(self.variables, variable)
@@ -155,7 +160,7 @@ def check_server(session: Session, lake: Lake, source: BinlogSource, rules: Rule
 
 def check_tables(session: Session, lake: Lake, source: BinlogSource) -> Checked:
     """Find the tables that the lake cannot keep exact. Raises ServerNotReady."""
-    return judge_tables(lake, source, read_tables(session))
+    return judge_tables(lake, source, read_tables(session), logs_cascades=read_server(session).logs_cascades)
 
 
 def check_user(session: Session, lake: Lake, source: BinlogSource) -> None:
@@ -191,8 +196,13 @@ def judge_server(lake: Lake, source: BinlogSource, server: ServerFacts, rules: R
         raise all_in_one(problems)
 
 
-def judge_tables(lake: Lake, source: BinlogSource, tables: Sequence[TableFacts]) -> Checked:
+def judge_tables(
+    lake: Lake, source: BinlogSource, tables: Sequence[TableFacts], *, logs_cascades: bool = False
+) -> Checked:
     """Judge the facts that `read_tables` read. Raises ServerNotReady."""
+    if logs_cascades:
+        # Only InnoDB's foreign keys. Other storage engines that have some are left out anyway.
+        tables = [replace(facts, cascades=()) for facts in tables]
     matched = [facts for facts in tables if source.matches(facts.schema, facts.table)]
     names = [(facts.schema, facts.table) for facts in tables]
     absent = [
