@@ -182,3 +182,22 @@ def test_a_child_table_is_taken_if_and_only_if_the_log_has_cascaded_changes(
     left_out = binlog_server.engine.check_tables(admin, binlog_server.lake(), binlog_server.source()).left_out
 
     assert [one.table.table for one in left_out] == ({1: ["child"], 2: []}[deletes])
+
+
+def test_prepared_transactions_are_told(binlog_server: BinlogServer, admin: Session) -> None:
+    engine, lake, source = binlog_server.engine, binlog_server.lake(), binlog_server.source()
+    execute(admin, "CREATE TABLE t (id int PRIMARY KEY)")
+    with binlog_server.log_in_as_admin() as other:
+        for statement in ("START 'x'", "END 'x'", "PREPARE 'x'"):
+            execute(other, f"XA {statement}")
+            if statement.startswith("START"):
+                execute(other, "INSERT INTO shop.t VALUES (1)")
+    try:
+        told = "\n".join(engine.check_server(admin, lake, source))
+    finally:
+        execute(admin, "XA ROLLBACK 'x'")
+    later = "\n".join(engine.check_server(admin, lake, source))
+
+    assert "1 transactions are prepared by XA, and not committed yet" in told
+    assert "not committed yet" not in later
+    assert "Applications use XA" in later

@@ -56,6 +56,8 @@ class ServerFacts:
     only             the databases that it writes to the log; empty: all others
     is_replica       it repeats the changes of another server
     retention_hours  how long it keeps the log at least; None: it never removes it
+    xa_prepared      how many transactions XA PREPARE has ended since the server's start
+    xa_open          how many of them are neither committed nor rolled back
     """
 
     release: str
@@ -64,6 +66,8 @@ class ServerFacts:
     only: frozenset[str] = frozenset()
     is_replica: bool = False
     retention_hours: float | None = None
+    xa_prepared: int = 0
+    xa_open: int = 0
 
     @property
     def is_mariadb(self) -> bool:
@@ -243,6 +247,9 @@ def read_server(session: Session) -> ServerFacts:
         only=_names(status.get("Binlog_Do_DB")),
         is_replica=_is_replica(session),
         retention_hours=_retention_hours(session, variables),
+        xa_prepared=sum(int(row["Value"]) for row in rows_of(session, _XA_PREPARES)),
+        # MySQL demands a right that a user may lack.
+        xa_open=len(_first_allowed(session, ("XA RECOVER",)) or ()),
     )
 
 
@@ -351,6 +358,20 @@ def _warnings_of_server(server: ServerFacts) -> Iterator[str]:
             "the changes are lost and all tables have to be read again. Keep it for some days: "
             "binlog_expire_logs_seconds, or on Amazon RDS "
             "CALL mysql.rds_set_configuration('binlog retention hours', 72)."
+        )
+
+    if server.xa_open:
+        yield (
+            f"{server.xa_open} transactions are prepared by XA, and not committed yet. A first snapshot does "
+            "not see their rows, and the connector does not see their commit. If a snapshot is to come, end "
+            "these transactions before it."
+        )
+    if server.xa_prepared:
+        yield (
+            f"Applications use XA: {server.xa_prepared} transactions were prepared since the server's start. "
+            "If one is rolled back after XA PREPARE, the lake keeps its changes, because Debezium sends them "
+            "at the PREPARE. Verify or reconcile to find such rows, and take a snapshot of the table to mend "
+            "them."
         )
 
 
@@ -547,5 +568,7 @@ FROM information_schema.REFERENTIAL_CONSTRAINTS
 WHERE (DELETE_RULE IN ('CASCADE', 'SET NULL', 'SET DEFAULT')
   OR UPDATE_RULE IN ('CASCADE', 'SET NULL', 'SET DEFAULT')) AND CONSTRAINT_SCHEMA NOT IN {NOT_THE_SYSTEMS}
 """
+
+_XA_PREPARES = "SHOW GLOBAL STATUS LIKE 'Com_xa_prepare'"
 
 _OWN_TABLE = "SELECT 1 FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s"
