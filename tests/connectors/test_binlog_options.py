@@ -144,3 +144,29 @@ def test_an_online_snapshot_names_all_columns_because_select_star_lacks_invisibl
 
     assert debezium.isColumnsFiltered()
     assert taken == [one for one in columns if one not in left_out]
+
+
+WRONG_LETTERS = {
+    "armscii8": ("B2", "Ա"),
+    "cp932": ("93FA", "日"),
+    "dec8": ("D7", "Œ"),
+    "euckr": ("8141", "갂"),
+    "geostd8": ("C0", "ა"),
+    "hp8": ("A1", "À"),
+    "keybcs2": ("80", "Č"),
+    "koi8u": ("A6", "і"),
+    "swe7": ("5B", "Ä"),
+}
+
+
+@pytest.mark.parametrize("charset", WRONG_LETTERS)
+def test_debezium_reads_the_refused_character_sets_wrong_and_no_others_of_them(
+    engine: tuple[str, Any], charset: str
+) -> None:
+    name, jvm = engine
+    title = {"mysql": "MySql", "mariadb": "MariaDb"}[name]
+    registry = class_of(jvm, f"io.debezium.connector.{name}.charset.{title}CharsetRegistry")()
+    written, letter = WRONG_LETTERS[charset]
+    read = jvm.java.lang.String(bytes.fromhex(written), registry.getJavaEncodingForCharSet(charset))
+    assert (read != letter) == (charset in ENGINES[name].rules.unreadable)
+    assert set(WRONG_LETTERS) >= ENGINES[name].rules.unreadable

@@ -137,13 +137,23 @@ def table(**changes: Any) -> TableFacts:
         ({"cascades": ("fk, ON DELETE CASCADE",)}, "the binary log does not have such changes"),
         ({"types": {"id": "int", "ä": "int"}}, "a lake table cannot have a column with this name"),
         ({"types": {"id": "float"}}, "the lake would keep one row for two"),
+        (
+            {"types": {"id": "int", "a": "text"}, "charsets": {"a": "cp932"}},
+            "found the column a, text CHARACTER SET cp932",
+        ),
+        (
+            {"types": {"id": "int", "a": "enum"}, "charsets": {"a": "utf16"}},
+            "found the column a, enum CHARACTER SET utf16",
+        ),
         ({"kind": "SEQUENCE"}, "found a sequence"),
         ({"kind": "SYSTEM VERSIONED"}, "found a system-versioned table"),
     ],
 )
 def test_a_table_that_cannot_be_exact_is_left_out(changes: dict[str, Any], reason: str) -> None:
     lake = lake_of()
-    found = judge_tables(lake, source_of(lake), [table(**changes), table(table="good")])
+    found = judge_tables(
+        lake, source_of(lake), [table(**changes), table(table="good")], server(), MARIADB.rules
+    )
     (left_out,) = found.left_out
     assert left_out.table == TableName("web", "shop", "orders")
     assert reason in " ".join(map(str, left_out.problems))
@@ -158,32 +168,48 @@ def test_a_child_table_is_taken_where_the_log_has_cascaded_changes(found: str | 
     facts = server(version="9.7.4", innodb_native_foreign_keys=found)
     child = table(cascades=("fk, ON DELETE CASCADE",))
     lake = lake_of("mysql")
-    left_out = judge_tables(lake, source_of(lake), [child], logs_cascades=facts.logs_cascades).left_out
+    left_out = judge_tables(lake, source_of(lake), [child], facts, MYSQL.rules).left_out
     assert (left_out == ()) == is_taken
+
+
+def test_a_column_whose_characters_come_out_wrong_may_be_left_out_and_some_are_warned_of() -> None:
+    facts = table(types={"id": "int", "a": "text", "b": "text"}, charsets={"a": "koi8u", "b": "cp866"})
+    lake = lake_of(more='[table."web.shop.orders"]\nleave_out = ["a"]\n')
+    checked = judge_tables(lake, source_of(lake), [facts], server(), MARIADB.rules)
+    assert checked.left_out == ()
+    (warning,) = checked.warnings
+    assert "cp866" in warning
+    assert "shop.orders.b" in warning
+
+
+def test_mysqls_cp932_is_taken() -> None:
+    lake = lake_of("mysql")
+    facts = table(types={"id": "int", "a": "text"}, charsets={"a": "cp932"})
+    assert judge_tables(lake, source_of(lake), [facts], server(), MYSQL.rules).left_out == ()
 
 
 def test_a_key_of_the_lake_file_has_to_be_unique() -> None:
     lake = lake_of(more='[table."web.shop.orders"]\nkey = ["note"]\n')
     facts = table(primary_key=frozenset())
-    (left_out,) = judge_tables(lake, source_of(lake), [facts]).left_out
+    (left_out,) = judge_tables(lake, source_of(lake), [facts], server(), MARIADB.rules).left_out
     assert "does not identify a row" in str(left_out.problems[0])
     unique = table(unique_keys=(frozenset({"note"}),), not_null=frozenset({"id", "note"}))
-    assert judge_tables(lake, source_of(lake), [unique]).left_out == ()
+    assert judge_tables(lake, source_of(lake), [unique], server(), MARIADB.rules).left_out == ()
 
 
 def test_a_type_that_debezium_cannot_parse_stops_the_start_in_any_table_of_the_database() -> None:
     lake = lake_of(tables='["shop.orders"]')
     other = table(table="other", types={"id": "int", "ip": "inet6"})
     with pytest.raises(ServerNotReady, match=r"shop\.other\.ip \(inet6\)"):
-        judge_tables(lake, source_of(lake), [table(), other])
+        judge_tables(lake, source_of(lake), [table(), other], server(), MARIADB.rules)
     elsewhere = table(schema="else", table="other", types={"ip": "inet6"})
-    assert judge_tables(lake, source_of(lake), [table(), elsewhere]).left_out == ()
+    assert judge_tables(lake, source_of(lake), [table(), elsewhere], server(), MARIADB.rules).left_out == ()
 
 
 def test_a_pattern_without_a_table_is_told_with_the_name_that_differs_in_case() -> None:
     lake = lake_of(tables='["shop.Orders"]')
     with pytest.raises(ServerNotReady, match=r"did you mean shop\.orders"):
-        judge_tables(lake, source_of(lake), [table()])
+        judge_tables(lake, source_of(lake), [table()], server(), MARIADB.rules)
 
 
 def test_the_names_in_a_server_fit_and_differ() -> None:

@@ -130,7 +130,7 @@ class BinlogEngine(Engine[BinlogSource, Session]):
         return preflight.check_server(session, lake, source, self.rules)
 
     def check_tables(self, session: Session, lake: Lake, source: BinlogSource) -> Checked:
-        return preflight.check_tables(session, lake, source)
+        return preflight.check_tables(session, lake, source, self.rules)
 
     def prepare(
         self,

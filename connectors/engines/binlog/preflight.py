@@ -9,6 +9,11 @@ from typing import Any
 import pymysql
 
 from connectors.engines.absent import entries_without_table, patterns_without_table
+from connectors.engines.binlog.character_sets import (
+    LABELS_UNREADABLE,
+    UNREADABLE,
+    WITH_OTHER_CHARACTERS,
+)
 from connectors.engines.binlog.names import (
     HEARTBEAT_TABLE,
     OWN_DATABASE,
@@ -101,6 +106,7 @@ class TableFacts:
 
     engine      keeps the table's rows
     kind        as information_schema.TABLES.TABLE_TYPE has it
+    charsets    the character sets of columns with texts
     types       of the columns, as the server calls them, by the columns' names and in their order
     not_null    columns that are NOT NULL
     unique_keys the columns of each unique index over whole columns, also of the primary key
@@ -116,6 +122,7 @@ class TableFacts:
     unique_keys: tuple[frozenset[str], ...] = ()
     cascades: tuple[str, ...] = ()
     kind: str = ORDINARY
+    charsets: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -141,6 +148,7 @@ class Rules:
     oldest       version
     wanted       variables with the value that they must have if the server has them, and how to set it
     refused      variables that must not have a value, or not have it among several
+    unreadable   character sets that the connector reads wrong from the log
     """
 
     title: str
@@ -149,6 +157,7 @@ class Rules:
     oldest: tuple[int, int]
     wanted: Mapping[str, str] = field(default_factory=dict)
     refused: Mapping[str, str] = field(default_factory=dict)
+    unreadable: frozenset[str] = UNREADABLE
 
 
 OF_BOTH = {"log_bin": "ON", "binlog_format": "ROW", "binlog_row_image": "FULL"}
@@ -162,9 +171,9 @@ def check_server(session: Session, lake: Lake, source: BinlogSource, rules: Rule
     return tuple(_warnings_of_server(server))
 
 
-def check_tables(session: Session, lake: Lake, source: BinlogSource) -> Checked:
+def check_tables(session: Session, lake: Lake, source: BinlogSource, rules: Rules) -> Checked:
     """Find the tables that the lake cannot keep exact. Raises ServerNotReady."""
-    return judge_tables(lake, source, read_tables(session), logs_cascades=read_server(session).logs_cascades)
+    return judge_tables(lake, source, read_tables(session), read_server(session), rules)
 
 
 def check_user(session: Session, lake: Lake, source: BinlogSource) -> None:
@@ -201,10 +210,10 @@ def judge_server(lake: Lake, source: BinlogSource, server: ServerFacts, rules: R
 
 
 def judge_tables(
-    lake: Lake, source: BinlogSource, tables: Sequence[TableFacts], *, logs_cascades: bool = False
+    lake: Lake, source: BinlogSource, tables: Sequence[TableFacts], server: ServerFacts, rules: Rules
 ) -> Checked:
-    """Judge the facts that `read_tables` read. Raises ServerNotReady."""
-    if logs_cascades:
+    """Judge the facts that `read_tables` and `read_server` read. Raises ServerNotReady."""
+    if server.logs_cascades:
         # Only InnoDB's foreign keys. Other storage engines that have some are left out anyway.
         tables = [replace(facts, cascades=()) for facts in tables]
     matched = [facts for facts in tables if source.matches(facts.schema, facts.table)]
@@ -222,14 +231,16 @@ def judge_tables(
     left_out = [
         LeftOut(TableName(source.name, facts.schema, facts.table), problems)
         for facts in matched
-        if (problems := tuple(_table_problems(lake, source, facts)))
+        if (problems := tuple(_table_problems(lake, source, facts, rules)))
     ]
     left_out += tables_with_untraceable_names(
         source, ((one.schema, one.table) for one in tables), ServerNotReady
     )
+    untaken = {one.table for one in left_out}
+    taken = [facts for facts in matched if TableName(source.name, facts.schema, facts.table) not in untaken]
     return Checked(
         left_out=tuple(sorted(left_out, key=lambda each: each.table)),
-        warnings=tuple(str(error) for error in absent),
+        warnings=(*map(str, absent), *_warnings_of_texts(lake, source, taken)),
     )
 
 
@@ -263,9 +274,12 @@ def read_tables(session: Session) -> list[TableFacts]:
     """Read all tables of the server except the system's and Tributary's own."""
     types: dict[tuple[str, str], dict[str, str]] = {}
     not_null: dict[tuple[str, str], set[str]] = {}
+    charsets: dict[tuple[str, str], dict[str, str]] = {}
     for row in rows_of(session, _COLUMNS):
         table = (row["db"], row["tbl"])
         types.setdefault(table, {})[row["col"]] = row["data_type"]
+        if row["charset"] is not None:
+            charsets.setdefault(table, {})[row["col"]] = row["charset"]
         if row["nullable"] == "NO":
             not_null.setdefault(table, set()).add(row["col"])
     keys: dict[tuple[str, str], dict[str, set[str]]] = {}
@@ -280,6 +294,7 @@ def read_tables(session: Session) -> list[TableFacts]:
             table=table[1],
             engine=row["engine"] or "",
             kind=row["kind"],
+            charsets=charsets.get(table, {}),
             types=types.get(table, {}),
             not_null=frozenset(not_null.get(table, ())),
             primary_key=frozenset(keys.get(table, {}).get("PRIMARY", ())),
@@ -375,7 +390,25 @@ def _warnings_of_server(server: ServerFacts) -> Iterator[str]:
         )
 
 
-def _table_problems(lake: Lake, source: BinlogSource, facts: TableFacts) -> Iterator[ServerNotReady]:
+def _warnings_of_texts(lake: Lake, source: BinlogSource, tables: Sequence[TableFacts]) -> Iterator[str]:
+    found: dict[str, list[str]] = {}
+    for facts in tables:
+        hidden = lake.policy(TableName(source.name, facts.schema, facts.table)).hidden.left_out
+        for column, charset in facts.charsets.items():
+            if charset in WITH_OTHER_CHARACTERS and column not in hidden:
+                found.setdefault(charset, []).append(f"{facts.schema}.{facts.table}.{column}")
+    for charset, columns in sorted(found.items()):
+        shown = ", ".join(columns[:3]) + (f", and {len(columns) - 3} more" if len(columns) > 3 else "")
+        yield (
+            f"Debezium reads some characters of {charset} wrong from the log: "
+            f"{WITH_OTHER_CHARACTERS[charset]}. The columns {shown} have this character set. utf8mb4 has no "
+            "such characters."
+        )
+
+
+def _table_problems(
+    lake: Lake, source: BinlogSource, facts: TableFacts, rules: Rules
+) -> Iterator[ServerNotReady]:
     name = TableName(source.name, facts.schema, facts.table)
     leave_out = f'leave it out with the pattern "!{facts.schema}.{facts.table}"'
 
@@ -403,6 +436,17 @@ def _table_problems(lake: Lake, source: BinlogSource, facts: TableFacts) -> Iter
         remedy = f"Let the application or a trigger change the rows, or {leave_out}."
         yield problem(what, found, expected, remedy)
     yield from _key_problems(lake, name, facts, leave_out)
+    for column, charset in facts.charsets.items():
+        has_labels = facts.types[column] in ("enum", "set")
+        is_wrong = charset in rules.unreadable or (has_labels and charset in LABELS_UNREADABLE)
+        if is_wrong and column not in lake.policy(name).hidden.left_out:
+            what = "Debezium reads other characters from the log than the column has"
+            found = f"the column {column}, {facts.types[column]} CHARACTER SET {charset}"
+            remedy = (
+                f"ALTER TABLE … MODIFY {column} … CHARACTER SET utf8mb4. Or leave the column out with "
+                f'leave_out in [table."{name}"], or {leave_out}.'
+            )
+            yield problem(what, found, "another character set, such as utf8mb4", remedy)
     for column in facts.columns:
         if is_column_name(column) and len(column) > 1 and column[0] == column[-1] and column[0] in "\"'`":
             remedy = f"Rename the column, or {leave_out}."
@@ -546,7 +590,7 @@ ORDER BY TABLE_SCHEMA, TABLE_NAME
 
 _COLUMNS = f"""
 SELECT TABLE_SCHEMA AS db, TABLE_NAME AS tbl, COLUMN_NAME AS col, lower(DATA_TYPE) AS data_type,
-  IS_NULLABLE AS nullable
+  IS_NULLABLE AS nullable, CHARACTER_SET_NAME AS charset
 FROM information_schema.COLUMNS WHERE TABLE_SCHEMA NOT IN {NOT_THE_SYSTEMS}
 ORDER BY TABLE_SCHEMA, TABLE_NAME, ORDINAL_POSITION
 """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from connectors.engines.binlog.character_sets import UNREADABLE_IN_MARIADB
 from connectors.engines.binlog.engine import BinlogEngine
 from connectors.engines.binlog.preflight import OF_BOTH, Rules
 
@@ -26,6 +27,7 @@ class MariaDbEngine(BinlogEngine):
         # MariaDB has the variable since 11.4, where the default is OFF.
         wanted={**OF_BOTH, "binlog_legacy_event_pos": "ON"},
         refused={"log_bin_compress": "ON"},
+        unreadable=UNREADABLE_IN_MARIADB,
     )
 
     verifying_mode = "verify-full"
