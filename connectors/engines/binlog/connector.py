@@ -23,10 +23,12 @@ def render(
     source: BinlogSource,
     deployment: Deployment,
     untaken: Collection[TableName] = (),
+    mending: Mapping[str, str] | None = None,
 ) -> ConnectorConfig:
     """Return the connector that turns the source's changes into Kafka events, without its password.
 
-    The connector does not read the tables in `untaken`, although the source's patterns match them.
+    untaken  the tables that the connector does not read, although the source's patterns match them
+    mending  options of transforms that correct its rows
     """
     return ConnectorConfig(
         name=lake.source_names(source).connector,
@@ -35,7 +37,9 @@ def render(
             **login(deployment.databases[source.name]),
             "database.server.id": str(server_id(lake, source)),
             **_NO_COLUMN_LEFT_OUT,
-            **options_of_all_engines(lake, source, deployment, signal_table(lake, source), BY_DATABASE),
+            **options_of_all_engines(
+                lake, source, deployment, signal_table(lake, source), BY_DATABASE, mending
+            ),
             "database.include.list": source.patterns.debezium_schema_regex,
             "table.include.list": source.patterns.debezium_regex_without(
                 (table.schema, table.table) for table in untaken

@@ -56,10 +56,12 @@ _UNREADABLE_TABLE = (
 class BinlogEngine(Engine[BinlogSource, Session]):
     """An engine whose connector reads a binary log.
 
-    rules  what the engine demands of its servers
+    rules    what the engine demands of its servers
+    mending  options of transforms that correct its connector's rows
     """
 
     rules: ClassVar[preflight.Rules]
+    mending: ClassVar[Mapping[str, str]] = {}
     port = PORT
     keeps_history = True
     connection_keys = "host, port, user, password and ssl_mode"
@@ -85,7 +87,7 @@ class BinlogEngine(Engine[BinlogSource, Session]):
     def render(
         self, lake: Lake, source: BinlogSource, deployment: Deployment, untaken: Collection[TableName] = ()
     ) -> ConnectorConfig:
-        return connector.render(self.connector_class, lake, source, deployment, untaken)
+        return connector.render(self.connector_class, lake, source, deployment, untaken, self.mending)
 
     def user(self, lake: Lake, source: BinlogSource) -> str:
         return connector_user(lake, source)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import ClassVar
 
 from connectors.engines.binlog.character_sets import UNREADABLE_IN_MARIADB
 from connectors.engines.binlog.engine import BinlogEngine
 from connectors.engines.binlog.preflight import OF_BOTH, Rules
+from connectors.engines.debezium_options import ZERO_TIMESTAMPS
 
 
 class MariaDbEngine(BinlogEngine):
@@ -18,6 +20,7 @@ class MariaDbEngine(BinlogEngine):
     connector_class = "io.debezium.connector.mariadb.MariaDbConnector"
     client = "mariadb"
     statement_limits = ("SET SESSION max_statement_time = {seconds}", "SET SESSION max_statement_time = 0")
+    mending: ClassVar[Mapping[str, str]] = {"zeroTimestamps.type": ZERO_TIMESTAMPS}
     rules = Rules(
         title="MariaDB",
         other=("MySQL", "mysql"),
