@@ -14,7 +14,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from connectors.certificates import PROVIDER, RDS_ROOTS
-from connectors.engines.debezium_options import KEPT_NULLS, MASKED_COLUMNS, RESUMABLE_OFFSETS
+from connectors.engines.debezium_options import (
+    KEPT_NULLS,
+    MASKED_COLUMNS,
+    RESUMABLE_OFFSETS,
+    ZERO_TIMESTAMPS,
+)
 from connectors.worker import SECRETS_MANAGER_PROVIDER
 from tributary.artifacts.fetch import fetch
 from tributary.artifacts.java_compiler import compile_jar, compiled_from
@@ -31,6 +36,7 @@ _SERVICES = {
             MASKED_COLUMNS,
             RESUMABLE_OFFSETS,
             KEPT_NULLS,
+            ZERO_TIMESTAMPS,
         ),
     }.items()
 }

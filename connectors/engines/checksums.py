@@ -153,7 +153,10 @@ def sums_of(checksum: str) -> str:
 
 
 BUCKET_DIGITS = 7
-"""How many hexadecimal digits of its key's checksum put a row into a bucket. They fit 32 bits."""
+"""How many hexadecimal digits of its key's SHA-256 put a row into a bucket. They fit 32 bits.
+
+MySQL has no MD5 since 9.6.
+"""
 
 
 def place_of(parts: Sequence[Part], columns: dict[str, tuple[str, pa.DataType]]) -> str:
@@ -164,8 +167,8 @@ def place_of(parts: Sequence[Part], columns: dict[str, tuple[str, pa.DataType]])
     """
     first = parts[0]
     if isinstance(first, Bucket):
-        checksum = row_checksum([columns[name] for name in first.key])
-        return f"CAST(('0x' || left({checksum}, {BUCKET_DIGITS}))::BIGINT % {first.of} AS INTEGER)"
+        texts = " || ".join(canonical_text(*columns[name]) for name in first.key)
+        return f"CAST(('0x' || left(sha256({texts}), {BUCKET_DIGITS}))::BIGINT % {first.of} AS INTEGER)"
     return _tree([part for part in parts if isinstance(part, Between)], 0, len(parts), columns)
 
 

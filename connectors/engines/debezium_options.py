@@ -33,6 +33,9 @@ EVENT_ROUTER = "io.debezium.transforms.outbox.EventRouter"
 KEPT_NULLS = "io.tributary.connect.KeptNulls"
 """Our own transform, with which no Avro converter writes a column's default where a row has NULL."""
 
+ZERO_TIMESTAMPS = "io.tributary.connect.ZeroTimestamps"
+"""Our own transform, with which a zero timestamp from MariaDB's log is NULL, as from a snapshot."""
+
 _MASKING = "maskedColumns"
 
 _OWN_TOPICS = "own"
@@ -77,12 +80,18 @@ _JSON_HEADERS: Mapping[str, str] = {
 
 
 def options_of_all_engines(
-    lake: Lake, source: Source, deployment: Deployment, signal_table: str, topic_names: str
+    lake: Lake,
+    source: Source,
+    deployment: Deployment,
+    signal_table: str,
+    topic_names: str,
+    mending: Mapping[str, str] | None = None,
 ) -> dict[str, str]:
     """Return the options that every source's connector has.
 
     topic_names   the strategy that names the topics: BY_SCHEMA or BY_DATABASE
     signal_table  asks Debezium to read tables again, in the schema `OWN_SCHEMA`
+    mending       options of transforms of the engine, which see a row before all others that change it
     """
     return {
         "tasks.max": "1",
@@ -98,7 +107,7 @@ def options_of_all_engines(
         "heartbeat.interval.ms": "5000",
         **_snapshots_on_demand(lake, source, signal_table),
         **_left_out_columns(lake, source),
-        **_transforms(lake, source, deployment.hash_salt),
+        **_transforms(lake, source, deployment.hash_salt, mending or {}),
         **_predicates(lake, source, signal_table),
         # By default, headers of each record hold the connector's name, task and run.
         "extended.headers.enabled": "false",
@@ -164,7 +173,9 @@ def _left_out_columns(lake: Lake, source: Source) -> dict[str, str]:
     return {"column.exclude.list": ",".join(left_out)} if left_out else {}
 
 
-def _transforms(lake: Lake, source: Source, salt: SecretReference | None) -> dict[str, str]:
+def _transforms(
+    lake: Lake, source: Source, salt: SecretReference | None, mending: Mapping[str, str]
+) -> dict[str, str]:
     """Return the transforms, in the order in which a record passes through them."""
     of_all = {
         "resumableOffsets.type": RESUMABLE_OFFSETS,
@@ -173,7 +184,7 @@ def _transforms(lake: Lake, source: Source, salt: SecretReference | None) -> dic
         "dropSignals.predicate": _IS_SIGNAL,
     }
     of_avro = {} if source.format == "json" else {"keptNulls.type": KEPT_NULLS}
-    options = {**of_all, **_masking(lake, source, salt), **_routing(lake, source), **of_avro}
+    options = {**of_all, **mending, **_masking(lake, source, salt), **_routing(lake, source), **of_avro}
     names = dict.fromkeys(option.partition(".")[0] for option in options)
     return {
         "transforms": ",".join(names),

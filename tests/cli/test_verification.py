@@ -436,3 +436,14 @@ def test_a_table_says_since_when_it_is_equal_or_why_it_is_not_verified() -> None
     assert "not verified, because it is paused. It last equaled its source as of" in sentence(paused)
     assert "0 % of 9 rows are verified so far" in sentence(found(equal_us=None))
     assert verified_text(None) == "-"
+
+
+@pytest.mark.parametrize(("order", "is_used"), [((), False), (("id",), True)])
+def test_a_record_whose_groups_were_told_by_another_hash_is_not_used(
+    order: tuple[str, ...], is_used: bool
+) -> None:
+    found = Verification(TableName("shop", "public", "t"), ("id",), order, parts=(CheckedPart(),))
+    of_md5 = to_json(found).replace('"format": 2', '"format": 1')
+
+    assert from_json(to_json(found)) == found
+    assert from_json(of_md5) == (found if is_used else None)

@@ -35,8 +35,8 @@ UNLISTED = (
 )
 
 
-def lake_of(engine: str, tables: str = '["shop.*", "sales_?.order_*", "!shop.tmp"]') -> Lake:
-    return parse_lake(f'[lake]\nname = "shop"\n[source.web]\nengine = "{engine}"\ntables = {tables}\n')
+def lake_of(engine: str, tables: str = '["shop.*", "sales_?.order_*", "!shop.tmp"]', more: str = "") -> Lake:
+    return parse_lake(f'[lake]\nname = "shop"\n[source.web]\nengine = "{engine}"\ntables = {tables}\n{more}')
 
 
 @pytest.fixture(scope="module", params=ENGINES)
@@ -126,3 +126,47 @@ def test_debezium_reads_the_definitions_of_the_lakes_databases_and_of_no_others(
     is_read = config_class(read).getTableFilters().databaseFilter()
     databases = ("shop", "tributary", "sales_1", "sales_12", "other", "SHOP")
     assert [database for database in databases if is_read.test(database)] == ["shop", "tributary", "sales_1"]
+
+
+@pytest.mark.parametrize("left_out", [(), ("secret",)])
+def test_an_online_snapshot_names_all_columns_because_select_star_lacks_invisible_ones(
+    engine: tuple[str, Any], left_out: tuple[str, ...]
+) -> None:
+    name, jvm = engine
+    lake = lake_of(
+        name, more=f'[table."web.shop.orders"]\nleave_out = {list(left_out)}\n' if left_out else ""
+    )
+    _, read, config_class = config_of(jvm, name, lake, local_deployment(lake))
+    debezium = config_class(read)
+
+    columns = ("id", "hidden", "secret", "ä b")
+    taken = [one for one in columns if debezium.getColumnFilter().matches("shop", None, "orders", one)]
+
+    assert debezium.isColumnsFiltered()
+    assert taken == [one for one in columns if one not in left_out]
+
+
+WRONG_LETTERS = {
+    "armscii8": ("B2", "Ա"),
+    "cp932": ("93FA", "日"),
+    "dec8": ("D7", "Œ"),
+    "euckr": ("8141", "갂"),
+    "geostd8": ("C0", "ა"),
+    "hp8": ("A1", "À"),
+    "keybcs2": ("80", "Č"),
+    "koi8u": ("A6", "і"),
+    "swe7": ("5B", "Ä"),
+}
+
+
+@pytest.mark.parametrize("charset", WRONG_LETTERS)
+def test_debezium_reads_the_refused_character_sets_wrong_and_no_others_of_them(
+    engine: tuple[str, Any], charset: str
+) -> None:
+    name, jvm = engine
+    title = {"mysql": "MySql", "mariadb": "MariaDb"}[name]
+    registry = class_of(jvm, f"io.debezium.connector.{name}.charset.{title}CharsetRegistry")()
+    written, letter = WRONG_LETTERS[charset]
+    read = jvm.java.lang.String(bytes.fromhex(written), registry.getJavaEncodingForCharSet(charset))
+    assert (read != letter) == (charset in ENGINES[name].rules.unreadable)
+    assert set(WRONG_LETTERS) >= ENGINES[name].rules.unreadable

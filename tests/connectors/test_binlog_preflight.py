@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from pydantic import SecretStr
 
-from connectors.engines.binlog.definitions import read_definitions
-from connectors.engines.binlog.names import MAX_USER, connector_user, server_id, signal_table
+from connectors.engines.binlog.names import MAX_USER, connector_user, server_id
 from connectors.engines.binlog.preflight import (
     ServerFacts,
     ServerNotReady,
@@ -21,22 +16,12 @@ from connectors.engines.binlog.preflight import (
     judge_server,
     judge_tables,
 )
-from connectors.engines.binlog.preparation import setup_script
-from connectors.engines.binlog.prepared_check import missing_preparation_query
 from connectors.engines.binlog.progress import steps_to_kafka
-from connectors.engines.binlog.session import Session, execute, rows_of
-from connectors.engines.definitions import silent_changes
-from connectors.engines.engine import Login, NotConnected
 from connectors.engines.mariadb.engine import MariaDbEngine
 from connectors.engines.mysql.engine import MySqlEngine
-from stacks.functions import database_check
-from stacks.functions.database_check.main import NotPrepared, _query
-from tributary.artifacts.pip import LAMBDA, fetch_wheels
 from tributary.contract.engines.binlog import BinlogSource
 from tributary.contract.lake import Lake, parse_lake
 from tributary.contract.table_name import TableName
-from tributary.local import mariadb
-from tributary.local.mariadb import MariaDbServer
 
 PASSWORD = "a-Password-1"
 MARIADB, MYSQL = MariaDbEngine(), MySqlEngine()
@@ -152,38 +137,79 @@ def table(**changes: Any) -> TableFacts:
         ({"cascades": ("fk, ON DELETE CASCADE",)}, "the binary log does not have such changes"),
         ({"types": {"id": "int", "ä": "int"}}, "a lake table cannot have a column with this name"),
         ({"types": {"id": "float"}}, "the lake would keep one row for two"),
+        (
+            {"types": {"id": "int", "a": "text"}, "charsets": {"a": "cp932"}},
+            "found the column a, text CHARACTER SET cp932",
+        ),
+        (
+            {"types": {"id": "int", "a": "enum"}, "charsets": {"a": "utf16"}},
+            "found the column a, enum CHARACTER SET utf16",
+        ),
+        ({"kind": "SEQUENCE"}, "found a sequence"),
+        ({"kind": "SYSTEM VERSIONED"}, "found a system-versioned table"),
     ],
 )
 def test_a_table_that_cannot_be_exact_is_left_out(changes: dict[str, Any], reason: str) -> None:
     lake = lake_of()
-    found = judge_tables(lake, source_of(lake), [table(**changes), table(table="good")])
+    found = judge_tables(
+        lake, source_of(lake), [table(**changes), table(table="good")], server(), MARIADB.rules
+    )
     (left_out,) = found.left_out
     assert left_out.table == TableName("web", "shop", "orders")
     assert reason in " ".join(map(str, left_out.problems))
 
 
+@pytest.mark.parametrize(
+    ("found", "is_taken"),
+    [(None, False), ("ON", False), ("OFF", True)],
+    ids=["before 9.6", "as before", "9.6"],
+)
+def test_a_child_table_is_taken_where_the_log_has_cascaded_changes(found: str | None, is_taken: bool) -> None:
+    facts = server(version="9.7.4", innodb_native_foreign_keys=found)
+    child = table(cascades=("fk, ON DELETE CASCADE",))
+    lake = lake_of("mysql")
+    left_out = judge_tables(lake, source_of(lake), [child], facts, MYSQL.rules).left_out
+    assert (left_out == ()) == is_taken
+
+
+def test_a_column_whose_characters_come_out_wrong_may_be_left_out_and_some_are_warned_of() -> None:
+    facts = table(types={"id": "int", "a": "text", "b": "text"}, charsets={"a": "koi8u", "b": "cp866"})
+    lake = lake_of(more='[table."web.shop.orders"]\nleave_out = ["a"]\n')
+    checked = judge_tables(lake, source_of(lake), [facts], server(), MARIADB.rules)
+    assert checked.left_out == ()
+    (warning,) = checked.warnings
+    assert "cp866" in warning
+    assert "shop.orders.b" in warning
+
+
+def test_mysqls_cp932_is_taken() -> None:
+    lake = lake_of("mysql")
+    facts = table(types={"id": "int", "a": "text"}, charsets={"a": "cp932"})
+    assert judge_tables(lake, source_of(lake), [facts], server(), MYSQL.rules).left_out == ()
+
+
 def test_a_key_of_the_lake_file_has_to_be_unique() -> None:
     lake = lake_of(more='[table."web.shop.orders"]\nkey = ["note"]\n')
     facts = table(primary_key=frozenset())
-    (left_out,) = judge_tables(lake, source_of(lake), [facts]).left_out
+    (left_out,) = judge_tables(lake, source_of(lake), [facts], server(), MARIADB.rules).left_out
     assert "does not identify a row" in str(left_out.problems[0])
     unique = table(unique_keys=(frozenset({"note"}),), not_null=frozenset({"id", "note"}))
-    assert judge_tables(lake, source_of(lake), [unique]).left_out == ()
+    assert judge_tables(lake, source_of(lake), [unique], server(), MARIADB.rules).left_out == ()
 
 
 def test_a_type_that_debezium_cannot_parse_stops_the_start_in_any_table_of_the_database() -> None:
     lake = lake_of(tables='["shop.orders"]')
     other = table(table="other", types={"id": "int", "ip": "inet6"})
     with pytest.raises(ServerNotReady, match=r"shop\.other\.ip \(inet6\)"):
-        judge_tables(lake, source_of(lake), [table(), other])
+        judge_tables(lake, source_of(lake), [table(), other], server(), MARIADB.rules)
     elsewhere = table(schema="else", table="other", types={"ip": "inet6"})
-    assert judge_tables(lake, source_of(lake), [table(), elsewhere]).left_out == ()
+    assert judge_tables(lake, source_of(lake), [table(), elsewhere], server(), MARIADB.rules).left_out == ()
 
 
 def test_a_pattern_without_a_table_is_told_with_the_name_that_differs_in_case() -> None:
     lake = lake_of(tables='["shop.Orders"]')
     with pytest.raises(ServerNotReady, match=r"did you mean shop\.orders"):
-        judge_tables(lake, source_of(lake), [table()])
+        judge_tables(lake, source_of(lake), [table()], server(), MARIADB.rules)
 
 
 def test_the_names_in_a_server_fit_and_differ() -> None:
@@ -233,120 +259,3 @@ class FakeCursor:
 
 
 # With a real server.
-
-of_real_server = pytest.mark.slow
-
-
-@pytest.fixture
-def admin(maria: MariaDbServer) -> Iterator[Session]:
-    session = log_in(maria, mariadb.ADMIN, maria.admin_password)
-    execute(session, "CREATE DATABASE IF NOT EXISTS shop")
-    session.select_db("shop")
-    with session:
-        yield session
-        execute(session, "DROP DATABASE shop")
-
-
-def log_in(maria: MariaDbServer, user: str, password: str) -> Session:
-    return MARIADB.connect(source_of(lake_of()), Login("127.0.0.1", maria.port, user, SecretStr(password)))
-
-
-@of_real_server
-def test_a_prepared_user_has_all_it_needs_and_no_more(maria: MariaDbServer, admin: Session) -> None:
-    lake = lake_of()
-    source = source_of(lake)
-    execute(admin, "CREATE TABLE orders (id int PRIMARY KEY)")
-    execute(admin, "CREATE DATABASE IF NOT EXISTS secret")
-    for _ in range(2):
-        MARIADB.prepare(admin, lake, source, PASSWORD, ())
-    with log_in(maria, connector_user(lake, source), PASSWORD) as session:
-        MARIADB.check_prepared(session, lake, source, ())
-        grants = " ".join(str(next(iter(row.values()))) for row in rows_of(session, "SHOW GRANTS"))
-        databases = {next(iter(row.values())) for row in rows_of(session, "SHOW DATABASES")}
-    assert "SUPER" not in grants
-    assert "ALL PRIVILEGES" not in grants
-    assert "secret" not in databases
-    assert MARIADB.check(admin, lake, source).left_out == ()
-
-
-@of_real_server
-def test_the_check_of_a_deployment_finds_what_is_missing_until_the_script_has_run(
-    maria: MariaDbServer, admin: Session, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for wheel in fetch_wheels(Path(database_check.__path__[0]) / "requirements.txt", LAMBDA):
-        monkeypatch.setattr(sys, "path", [*sys.path, str(wheel)])
-    lake = lake_of(tables='["shop.*"]').model_copy(update={"name": "other"})
-    source = source_of(lake)
-    user = connector_user(lake, source)
-    execute(admin, f"CREATE USER '{user}'@'%' IDENTIFIED BY '{PASSWORD}'")
-    with log_in(maria, user, PASSWORD) as session:
-        missing = {row["problem"] for row in rows_of(session, missing_preparation_query(lake, source))}
-    assert any(signal_table(lake, source) in one for one in missing)
-    for statement in setup_script(lake, source).split(";\n"):
-        lines = [line for line in statement.splitlines() if not line.startswith("--")]
-        if lines:
-            execute(admin, "\n".join(lines))
-    with log_in(maria, user, PASSWORD) as session:
-        assert rows_of(session, missing_preparation_query(lake, source)) == []
-    server = {"Driver": "pymysql", "Host": "127.0.0.1", "Port": str(maria.port), "SslMode": "required"}
-    # The server here has no encryption.
-    with pytest.raises(NotPrepared, match=r"cannot log in: .*SSL.*Run web\.sql"):
-        _query({**server, "User": user, "Query": "", "Remedy": "Run web.sql."}, PASSWORD)
-
-
-@of_real_server
-def test_a_user_is_told_all_that_it_lacks(maria: MariaDbServer, admin: Session) -> None:
-    lake = lake_of()
-    execute(admin, f"CREATE USER plain IDENTIFIED BY '{PASSWORD}'")
-    try:
-        with log_in(maria, "plain", PASSWORD) as session, pytest.raises(ServerNotReady) as raised:
-            MARIADB.check_prepared(session, lake, source_of(lake), ())
-    finally:
-        execute(admin, "DROP USER plain")
-    for missing in ("RELOAD", "REPLICATION SLAVE", "no database shop"):
-        assert missing in str(raised.value)
-
-
-@of_real_server
-def test_a_wrong_password_names_the_server_and_not_the_password(maria: MariaDbServer) -> None:
-    with pytest.raises(NotConnected, match="Access denied") as raised:
-        log_in(maria, "nobody", PASSWORD)
-    assert PASSWORD not in str(raised.value)
-
-
-@of_real_server
-@pytest.mark.parametrize(
-    ("change", "is_seen"),
-    [
-        ("ALTER TABLE t ADD COLUMN c int NOT NULL DEFAULT 7", True),
-        ("ALTER TABLE t RENAME COLUMN a TO x", True),
-        ("ALTER TABLE t MODIFY a bigint", True),
-        ("RENAME TABLE t TO gone, other TO t", True),
-        ("TRUNCATE TABLE t", True),
-        ("ALTER TABLE parts EXCHANGE PARTITION p0 WITH TABLE t", True),
-        ("ALTER TABLE parts TRUNCATE PARTITION p0", True),
-        ("INSERT INTO t VALUES (5, 5)", False),
-        ("ANALYZE TABLE t", False),
-    ],
-)
-def test_what_changes_rows_without_an_event_is_seen_in_the_catalog(
-    admin: Session, change: str, is_seen: bool
-) -> None:
-    lake = lake_of()
-    source = source_of(lake)
-    for name in ("t", "other"):
-        execute(admin, f"CREATE TABLE {name} (id int PRIMARY KEY, a int)")
-        execute(admin, f"INSERT INTO {name} VALUES (1, 1)")
-    execute(
-        admin,
-        "CREATE TABLE parts (id int PRIMARY KEY, a int) PARTITION BY RANGE (id) "
-        "(PARTITION p0 VALUES LESS THAN (10), PARTITION p1 VALUES LESS THAN MAXVALUE)",
-    )
-    before = read_definitions(admin, lake, source)
-    execute(admin, change)
-    now = read_definitions(admin, lake, source)
-
-    seen = {t.table for t in before.keys() & now.keys() if silent_changes(before[t], now[t]) is not None}
-
-    assert bool(seen) == is_seen
-    assert "parts" in seen or "parts" not in change

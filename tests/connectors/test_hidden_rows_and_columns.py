@@ -13,6 +13,7 @@ import pytest
 from connectors.engines.binlog import preflight as binlog
 from connectors.engines.definitions import SilentChanges, silent_changes
 from connectors.engines.engine import NotReadable
+from connectors.engines.mysql.engine import MySqlEngine
 from connectors.engines.postgres.definitions import read_definitions
 from connectors.engines.postgres.names import publication, replication_user
 from connectors.engines.postgres.not_ready import PostgresNotReady
@@ -23,6 +24,7 @@ from connectors.engines.postgres.table_check import judge_tables
 from tests.connectors.test_postgres_check import ORDERS, SERVER
 from tests.connectors.test_postgres_setup import PASSWORD, drop_role, log_in, own_tables, published
 from tests.postgres_source import postgres_source
+from tributary.contract.engines.binlog import BinlogSource
 from tributary.contract.lake import Lake, LakeFileError, parse_lake
 from tributary.contract.online_snapshot import Request
 from tributary.contract.table_name import TableName
@@ -242,7 +244,10 @@ def test_the_same_holds_for_mysql(way: str) -> None:
             )
             + f"{way} = {columns}"
         )
-        found = binlog.judge_tables(lake, lake.sources[0], [facts])  # type: ignore[arg-type]
+        (source,) = lake.sources
+        assert isinstance(source, BinlogSource)
+        server = binlog.ServerFacts("9.7.4", {})
+        found = binlog.judge_tables(lake, source, [facts], server, MySqlEngine.rules)
         return " ".join(str(problem) for each in found.left_out for problem in each.problems)
 
     more = ', "odd-name"' if way == "leave_out" else ""

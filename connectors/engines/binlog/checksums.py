@@ -71,7 +71,7 @@ class BinlogParts(TableParts[Session]):
             return _between(part)
         by_name = {column.name: column for column in columns}
         texts = ", ".join(_text(table, by_name[name]) for name in part.key)
-        digits = f"left(md5(concat({texts})), {BUCKET_DIGITS})"
+        digits = f"left(sha2(concat({texts}), 256), {BUCKET_DIGITS})"
         return f"CAST(conv({digits}, 16, 10) AS UNSIGNED) % {part.of} = {part.number}"
 
 

@@ -23,10 +23,12 @@ def render(
     source: BinlogSource,
     deployment: Deployment,
     untaken: Collection[TableName] = (),
+    mending: Mapping[str, str] | None = None,
 ) -> ConnectorConfig:
     """Return the connector that turns the source's changes into Kafka events, without its password.
 
-    The connector does not read the tables in `untaken`, although the source's patterns match them.
+    untaken  the tables that the connector does not read, although the source's patterns match them
+    mending  options of transforms that correct its rows
     """
     return ConnectorConfig(
         name=lake.source_names(source).connector,
@@ -34,7 +36,10 @@ def render(
             "connector.class": connector_class,
             **login(deployment.databases[source.name]),
             "database.server.id": str(server_id(lake, source)),
-            **options_of_all_engines(lake, source, deployment, signal_table(lake, source), BY_DATABASE),
+            **_NO_COLUMN_LEFT_OUT,
+            **options_of_all_engines(
+                lake, source, deployment, signal_table(lake, source), BY_DATABASE, mending
+            ),
             "database.include.list": source.patterns.debezium_schema_regex,
             "table.include.list": source.patterns.debezium_regex_without(
                 (table.schema, table.table) for table in untaken
@@ -47,6 +52,13 @@ def render(
         },
     )
 
+
+_NO_COLUMN_LEFT_OUT: Mapping[str, str] = {
+    # An online snapshot reads SELECT *, which lacks invisible columns, unless there is a filter of columns.
+    # Then it names them all (io.debezium.pipeline.source.snapshot.incremental.AbstractChunkQueryBuilder).
+    # This filter matches no column. The list of a lake that leaves columns out replaces it.
+    "column.exclude.list": "(?!)",
+}
 
 _LOSSLESS: Mapping[str, str] = {
     # A TIME has microseconds and up to 838 hours, which the other mode's milliseconds of a day cannot hold.

@@ -8,7 +8,7 @@ from typing import Any
 
 import pymysql
 
-from connectors.engines.binlog.reading import NOT_THE_SYSTEMS
+from connectors.engines.binlog.reading import NOT_THE_SYSTEMS, TABLES_WITH_ROWS
 from connectors.engines.binlog.session import Session, rows_of
 from connectors.engines.definitions import ColumnDefinition, TableDefinition
 from connectors.engines.hidden_columns import as_taken
@@ -73,21 +73,21 @@ _NOT_ALLOWED = 1227
 def _column(row: Mapping[str, Any]) -> ColumnDefinition:
     # A NOT NULL column without a default gets the default of its type. A generated column gets its values.
     is_filled = (
-        row["default_value"] not in (None, "NULL") or row["nullable"] == "NO" or bool(row["generated"])
+        row["default_value"] not in (None, "NULL") or row["nullable"] == "NO" or bool(row["expression"])
     )
-    version = " ".join(filter(None, (row["column_type"], row["charset"], row["nullable"], row["generated"])))
+    version = " ".join(filter(None, (row["column_type"], row["charset"], row["nullable"], row["expression"])))
     return ColumnDefinition(row["col"], row["col"], version, filled=is_filled)
 
 
 _TABLES = f"""
 SELECT TABLE_SCHEMA AS db, TABLE_NAME AS tbl, CAST(CREATE_TIME AS CHAR) AS made FROM information_schema.TABLES
-WHERE TABLE_TYPE = 'BASE TABLE' AND TABLE_SCHEMA NOT IN {NOT_THE_SYSTEMS}
+WHERE TABLE_TYPE IN {TABLES_WITH_ROWS} AND TABLE_SCHEMA NOT IN {NOT_THE_SYSTEMS}
 """
 
 _COLUMNS = f"""
 SELECT TABLE_SCHEMA AS db, TABLE_NAME AS tbl, COLUMN_NAME AS col, lower(COLUMN_TYPE) AS column_type,
   CHARACTER_SET_NAME AS charset, IS_NULLABLE AS nullable, COLUMN_DEFAULT AS default_value,
-  GENERATION_EXPRESSION AS generated
+  GENERATION_EXPRESSION AS expression
 FROM information_schema.COLUMNS WHERE TABLE_SCHEMA NOT IN {NOT_THE_SYSTEMS}
 ORDER BY TABLE_SCHEMA, TABLE_NAME, ORDINAL_POSITION
 """

@@ -41,17 +41,27 @@ from connectors.engines.survey import DatabaseAddress, SourceEntries, Survey, Su
 from tributary.contract.engines.binlog import PORT, BinlogSource
 from tributary.contract.lake import Lake
 from tributary.contract.online_snapshot import Request
-from tributary.contract.remedies import Remedies, TakeSnapshot, remedies_of
+from tributary.contract.remedies import BringUp, Remedies, TakeSnapshot, remedies_of
 from tributary.contract.table_name import TableName
+
+_UNREADABLE_TABLE = (
+    "The connector met a change of a table whose columns it does not know. The message names the table. "
+    "If it is a sequence or a system-versioned table of MariaDB, the start leaves it out.",
+    BringUp(),
+    "For any other table, read all tables again.",
+    TakeSnapshot(),
+)
 
 
 class BinlogEngine(Engine[BinlogSource, Session]):
     """An engine whose connector reads a binary log.
 
-    rules  what the engine demands of its servers
+    rules    what the engine demands of its servers
+    mending  options of transforms that correct its connector's rows
     """
 
     rules: ClassVar[preflight.Rules]
+    mending: ClassVar[Mapping[str, str]] = {}
     port = PORT
     keeps_history = True
     connection_keys = "host, port, user, password and ssl_mode"
@@ -77,7 +87,7 @@ class BinlogEngine(Engine[BinlogSource, Session]):
     def render(
         self, lake: Lake, source: BinlogSource, deployment: Deployment, untaken: Collection[TableName] = ()
     ) -> ConnectorConfig:
-        return connector.render(self.connector_class, lake, source, deployment, untaken)
+        return connector.render(self.connector_class, lake, source, deployment, untaken, self.mending)
 
     def user(self, lake: Lake, source: BinlogSource) -> str:
         return connector_user(lake, source)
@@ -103,6 +113,9 @@ class BinlogEngine(Engine[BinlogSource, Session]):
                     TakeSnapshot(),
                 ]
             ),
+            # BinlogStreamingChangeEventSource, at the events of a sequence or a system-versioned table.
+            "whose schema isn't known to this connector": remedies_of(_UNREADABLE_TABLE),
+            "restart connector with schema recovery mode": remedies_of(_UNREADABLE_TABLE),
             "The db history topic is missing": remedies_of(
                 ["The topic with the tables' definitions is lost.", TakeSnapshot()]
             ),
@@ -119,7 +132,7 @@ class BinlogEngine(Engine[BinlogSource, Session]):
         return preflight.check_server(session, lake, source, self.rules)
 
     def check_tables(self, session: Session, lake: Lake, source: BinlogSource) -> Checked:
-        return preflight.check_tables(session, lake, source)
+        return preflight.check_tables(session, lake, source, self.rules)
 
     def prepare(
         self,

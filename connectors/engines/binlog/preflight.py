@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pymysql
 
 from connectors.engines.absent import entries_without_table, patterns_without_table
+from connectors.engines.binlog.character_sets import (
+    LABELS_UNREADABLE,
+    UNREADABLE,
+    WITH_OTHER_CHARACTERS,
+)
 from connectors.engines.binlog.names import (
     HEARTBEAT_TABLE,
     OWN_DATABASE,
@@ -56,6 +61,8 @@ class ServerFacts:
     only             the databases that it writes to the log; empty: all others
     is_replica       it repeats the changes of another server
     retention_hours  how long it keeps the log at least; None: it never removes it
+    xa_prepared      how many transactions XA PREPARE has ended since the server's start
+    xa_open          how many of them are neither committed nor rolled back
     """
 
     release: str
@@ -64,6 +71,8 @@ class ServerFacts:
     only: frozenset[str] = frozenset()
     is_replica: bool = False
     retention_hours: float | None = None
+    xa_prepared: int = 0
+    xa_open: int = 0
 
     @property
     def is_mariadb(self) -> bool:
@@ -74,8 +83,21 @@ class ServerFacts:
         major, minor = self.release.split("-")[0].split(".")[:2]
         return int(major), int(minor)
 
+    @property
+    def logs_cascades(self) -> bool:
+        """Whether the log has the changes that foreign keys make, as MySQL's has since 9.6 by default."""
+        return self.variables.get("innodb_native_foreign_keys", "").upper() in _alike("OFF")
+
     def is_on(self, variable: str) -> bool:
         return _is_on(self.variables, variable)
+
+
+ORDINARY = "BASE TABLE"
+_UNREADABLE = {
+    "SEQUENCE": ("its changes have no definition that Debezium knows", "a sequence"),
+    "SYSTEM VERSIONED": ("its changes have more columns than Debezium knows", "a system-versioned table"),
+}
+"""Kinds of MariaDB's tables whose changes stop Debezium's connector, and so all tables of the source."""
 
 
 @dataclass(frozen=True)
@@ -83,6 +105,8 @@ class TableFacts:
     """One table as the server's catalog describes it.
 
     engine      keeps the table's rows
+    kind        as information_schema.TABLES.TABLE_TYPE has it
+    charsets    the character sets of columns with texts
     types       of the columns, as the server calls them, by the columns' names and in their order
     not_null    columns that are NOT NULL
     unique_keys the columns of each unique index over whole columns, also of the primary key
@@ -97,6 +121,8 @@ class TableFacts:
     primary_key: frozenset[str] = frozenset()
     unique_keys: tuple[frozenset[str], ...] = ()
     cascades: tuple[str, ...] = ()
+    kind: str = ORDINARY
+    charsets: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -122,6 +148,7 @@ class Rules:
     oldest       version
     wanted       variables with the value that they must have if the server has them, and how to set it
     refused      variables that must not have a value, or not have it among several
+    unreadable   character sets that the connector reads wrong from the log
     """
 
     title: str
@@ -130,6 +157,7 @@ class Rules:
     oldest: tuple[int, int]
     wanted: Mapping[str, str] = field(default_factory=dict)
     refused: Mapping[str, str] = field(default_factory=dict)
+    unreadable: frozenset[str] = UNREADABLE
 
 
 OF_BOTH = {"log_bin": "ON", "binlog_format": "ROW", "binlog_row_image": "FULL"}
@@ -143,9 +171,9 @@ def check_server(session: Session, lake: Lake, source: BinlogSource, rules: Rule
     return tuple(_warnings_of_server(server))
 
 
-def check_tables(session: Session, lake: Lake, source: BinlogSource) -> Checked:
+def check_tables(session: Session, lake: Lake, source: BinlogSource, rules: Rules) -> Checked:
     """Find the tables that the lake cannot keep exact. Raises ServerNotReady."""
-    return judge_tables(lake, source, read_tables(session))
+    return judge_tables(lake, source, read_tables(session), read_server(session), rules)
 
 
 def check_user(session: Session, lake: Lake, source: BinlogSource) -> None:
@@ -181,8 +209,13 @@ def judge_server(lake: Lake, source: BinlogSource, server: ServerFacts, rules: R
         raise all_in_one(problems)
 
 
-def judge_tables(lake: Lake, source: BinlogSource, tables: Sequence[TableFacts]) -> Checked:
-    """Judge the facts that `read_tables` read. Raises ServerNotReady."""
+def judge_tables(
+    lake: Lake, source: BinlogSource, tables: Sequence[TableFacts], server: ServerFacts, rules: Rules
+) -> Checked:
+    """Judge the facts that `read_tables` and `read_server` read. Raises ServerNotReady."""
+    if server.logs_cascades:
+        # Only InnoDB's foreign keys. Other storage engines that have some are left out anyway.
+        tables = [replace(facts, cascades=()) for facts in tables]
     matched = [facts for facts in tables if source.matches(facts.schema, facts.table)]
     names = [(facts.schema, facts.table) for facts in tables]
     absent = [
@@ -198,14 +231,16 @@ def judge_tables(lake: Lake, source: BinlogSource, tables: Sequence[TableFacts])
     left_out = [
         LeftOut(TableName(source.name, facts.schema, facts.table), problems)
         for facts in matched
-        if (problems := tuple(_table_problems(lake, source, facts)))
+        if (problems := tuple(_table_problems(lake, source, facts, rules)))
     ]
     left_out += tables_with_untraceable_names(
         source, ((one.schema, one.table) for one in tables), ServerNotReady
     )
+    untaken = {one.table for one in left_out}
+    taken = [facts for facts in matched if TableName(source.name, facts.schema, facts.table) not in untaken]
     return Checked(
         left_out=tuple(sorted(left_out, key=lambda each: each.table)),
-        warnings=tuple(str(error) for error in absent),
+        warnings=(*map(str, absent), *_warnings_of_texts(lake, source, taken)),
     )
 
 
@@ -223,6 +258,9 @@ def read_server(session: Session) -> ServerFacts:
         only=_names(status.get("Binlog_Do_DB")),
         is_replica=_is_replica(session),
         retention_hours=_retention_hours(session, variables),
+        xa_prepared=sum(int(row["Value"]) for row in rows_of(session, _XA_PREPARES)),
+        # MySQL demands a right that a user may lack.
+        xa_open=len(_first_allowed(session, ("XA RECOVER",)) or ()),
     )
 
 
@@ -236,9 +274,12 @@ def read_tables(session: Session) -> list[TableFacts]:
     """Read all tables of the server except the system's and Tributary's own."""
     types: dict[tuple[str, str], dict[str, str]] = {}
     not_null: dict[tuple[str, str], set[str]] = {}
+    charsets: dict[tuple[str, str], dict[str, str]] = {}
     for row in rows_of(session, _COLUMNS):
         table = (row["db"], row["tbl"])
         types.setdefault(table, {})[row["col"]] = row["data_type"]
+        if row["charset"] is not None:
+            charsets.setdefault(table, {})[row["col"]] = row["charset"]
         if row["nullable"] == "NO":
             not_null.setdefault(table, set()).add(row["col"])
     keys: dict[tuple[str, str], dict[str, set[str]]] = {}
@@ -252,6 +293,8 @@ def read_tables(session: Session) -> list[TableFacts]:
             schema=table[0],
             table=table[1],
             engine=row["engine"] or "",
+            kind=row["kind"],
+            charsets=charsets.get(table, {}),
             types=types.get(table, {}),
             not_null=frozenset(not_null.get(table, ())),
             primary_key=frozenset(keys.get(table, {}).get("PRIMARY", ())),
@@ -332,14 +375,50 @@ def _warnings_of_server(server: ServerFacts) -> Iterator[str]:
             "CALL mysql.rds_set_configuration('binlog retention hours', 72)."
         )
 
+    if server.xa_open:
+        yield (
+            f"{server.xa_open} transactions are prepared by XA, and not committed yet. A first snapshot does "
+            "not see their rows, and the connector does not see their commit. If a snapshot is to come, end "
+            "these transactions before it."
+        )
+    if server.xa_prepared:
+        yield (
+            f"Applications use XA: {server.xa_prepared} transactions were prepared since the server's start. "
+            "If one is rolled back after XA PREPARE, the lake keeps its changes, because Debezium sends them "
+            "at the PREPARE. Verify or reconcile to find such rows, and take a snapshot of the table to mend "
+            "them."
+        )
 
-def _table_problems(lake: Lake, source: BinlogSource, facts: TableFacts) -> Iterator[ServerNotReady]:
+
+def _warnings_of_texts(lake: Lake, source: BinlogSource, tables: Sequence[TableFacts]) -> Iterator[str]:
+    found: dict[str, list[str]] = {}
+    for facts in tables:
+        hidden = lake.policy(TableName(source.name, facts.schema, facts.table)).hidden.left_out
+        for column, charset in facts.charsets.items():
+            if charset in WITH_OTHER_CHARACTERS and column not in hidden:
+                found.setdefault(charset, []).append(f"{facts.schema}.{facts.table}.{column}")
+    for charset, columns in sorted(found.items()):
+        shown = ", ".join(columns[:3]) + (f", and {len(columns) - 3} more" if len(columns) > 3 else "")
+        yield (
+            f"Debezium reads some characters of {charset} wrong from the log: "
+            f"{WITH_OTHER_CHARACTERS[charset]}. The columns {shown} have this character set. utf8mb4 has no "
+            "such characters."
+        )
+
+
+def _table_problems(
+    lake: Lake, source: BinlogSource, facts: TableFacts, rules: Rules
+) -> Iterator[ServerNotReady]:
     name = TableName(source.name, facts.schema, facts.table)
     leave_out = f'leave it out with the pattern "!{facts.schema}.{facts.table}"'
 
     def problem(what: str, found: str, expected: str | None, remedy: str) -> ServerNotReady:
         return ServerNotReady(what, where=f"table {name}", found=found, expected=expected, remedy=remedy)
 
+    if facts.kind in _UNREADABLE:
+        what, found = _UNREADABLE[facts.kind]
+        yield problem(what, found, "an ordinary table", f"{leave_out[0].upper()}{leave_out[1:]}.")
+        return
     yield from topic_problems(lake, source, name, leave_out, ServerNotReady)
     if facts.engine.upper() in _NOT_KEPT:
         found = f"the storage engine {facts.engine}"
@@ -357,6 +436,17 @@ def _table_problems(lake: Lake, source: BinlogSource, facts: TableFacts) -> Iter
         remedy = f"Let the application or a trigger change the rows, or {leave_out}."
         yield problem(what, found, expected, remedy)
     yield from _key_problems(lake, name, facts, leave_out)
+    for column, charset in facts.charsets.items():
+        has_labels = facts.types[column] in ("enum", "set")
+        is_wrong = charset in rules.unreadable or (has_labels and charset in LABELS_UNREADABLE)
+        if is_wrong and column not in lake.policy(name).hidden.left_out:
+            what = "Debezium reads other characters from the log than the column has"
+            found = f"the column {column}, {facts.types[column]} CHARACTER SET {charset}"
+            remedy = (
+                f"ALTER TABLE … MODIFY {column} … CHARACTER SET utf8mb4. Or leave the column out with "
+                f'leave_out in [table."{name}"], or {leave_out}.'
+            )
+            yield problem(what, found, "another character set, such as utf8mb4", remedy)
     for column in facts.columns:
         if is_column_name(column) and len(column) > 1 and column[0] == column[-1] and column[0] in "\"'`":
             remedy = f"Rename the column, or {leave_out}."
@@ -492,14 +582,15 @@ def _first_allowed(session: Session, statements: Sequence[str]) -> list[dict[str
 
 
 _TABLES = f"""
-SELECT TABLE_SCHEMA AS db, TABLE_NAME AS tbl, ENGINE AS engine FROM information_schema.TABLES
-WHERE TABLE_TYPE = 'BASE TABLE' AND TABLE_SCHEMA NOT IN {NOT_THE_SYSTEMS}
+SELECT TABLE_SCHEMA AS db, TABLE_NAME AS tbl, ENGINE AS engine, TABLE_TYPE AS kind
+FROM information_schema.TABLES
+WHERE TABLE_TYPE IN ('BASE TABLE', 'SEQUENCE', 'SYSTEM VERSIONED') AND TABLE_SCHEMA NOT IN {NOT_THE_SYSTEMS}
 ORDER BY TABLE_SCHEMA, TABLE_NAME
 """
 
 _COLUMNS = f"""
 SELECT TABLE_SCHEMA AS db, TABLE_NAME AS tbl, COLUMN_NAME AS col, lower(DATA_TYPE) AS data_type,
-  IS_NULLABLE AS nullable
+  IS_NULLABLE AS nullable, CHARACTER_SET_NAME AS charset
 FROM information_schema.COLUMNS WHERE TABLE_SCHEMA NOT IN {NOT_THE_SYSTEMS}
 ORDER BY TABLE_SCHEMA, TABLE_NAME, ORDINAL_POSITION
 """
@@ -521,5 +612,7 @@ FROM information_schema.REFERENTIAL_CONSTRAINTS
 WHERE (DELETE_RULE IN ('CASCADE', 'SET NULL', 'SET DEFAULT')
   OR UPDATE_RULE IN ('CASCADE', 'SET NULL', 'SET DEFAULT')) AND CONSTRAINT_SCHEMA NOT IN {NOT_THE_SYSTEMS}
 """
+
+_XA_PREPARES = "SHOW GLOBAL STATUS LIKE 'Com_xa_prepare'"
 
 _OWN_TABLE = "SELECT 1 FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s"

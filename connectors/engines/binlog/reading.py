@@ -22,6 +22,9 @@ ROWS_AT_ONCE = 20_000
 SYSTEM_DATABASES = ("information_schema", "mysql", "performance_schema", "sys", OWN_DATABASE)
 """Databases without tables for the lake."""
 
+TABLES_WITH_ROWS = "('BASE TABLE', 'SYSTEM VERSIONED')"
+"""The kinds of tables with rows (information_schema.TABLES.TABLE_TYPE). The second one is MariaDB's."""
+
 NOT_THE_SYSTEMS = f"({', '.join(repr(name) for name in SYSTEM_DATABASES)})"
 
 
@@ -107,7 +110,7 @@ SELECT c.TABLE_SCHEMA AS db, c.TABLE_NAME AS tbl, c.COLUMN_NAME AS col, lower(c.
   lower(c.COLUMN_TYPE) AS column_type, c.IS_NULLABLE AS nullable
 FROM information_schema.COLUMNS c JOIN information_schema.TABLES t
   ON t.TABLE_SCHEMA = c.TABLE_SCHEMA AND t.TABLE_NAME = c.TABLE_NAME
-WHERE t.TABLE_TYPE = 'BASE TABLE' AND c.TABLE_SCHEMA NOT IN {NOT_THE_SYSTEMS}
+WHERE t.TABLE_TYPE IN {TABLES_WITH_ROWS} AND c.TABLE_SCHEMA NOT IN {NOT_THE_SYSTEMS}
 ORDER BY c.TABLE_SCHEMA, c.TABLE_NAME, c.ORDINAL_POSITION
 """
 

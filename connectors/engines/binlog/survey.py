@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 import pymysql
 
 from connectors.engines.binlog import preflight
-from connectors.engines.binlog.reading import NOT_THE_SYSTEMS
+from connectors.engines.binlog.preflight import ORDINARY
+from connectors.engines.binlog.reading import NOT_THE_SYSTEMS, TABLES_WITH_ROWS
 from connectors.engines.binlog.session import Session, rows_of, told_by
 from connectors.engines.binlog.sql import identifier
 from connectors.engines.engine import RowsUnreadable
@@ -38,7 +39,7 @@ def survey(session: Session, database: str) -> Survey:
             has_text=tuple(column for column, kind in facts.types.items() if kind in _WITH_TEXT),
         )
         for facts in preflight.read_tables(session)
-        if database in ("", facts.schema)
+        if database in ("", facts.schema) and facts.kind == ORDINARY
     )
     grants = [next(iter(row.values())) for row in rows_of(session, "SHOW GRANTS")]
     may_prepare = any(
@@ -64,5 +65,5 @@ def sample(session: Session, table: SurveyedTable, columns: Iterable[str]) -> Se
 
 _ROWS = f"""
 SELECT TABLE_SCHEMA AS db, TABLE_NAME AS tbl, TABLE_ROWS AS about FROM information_schema.TABLES
-WHERE TABLE_TYPE = 'BASE TABLE' AND TABLE_SCHEMA NOT IN {NOT_THE_SYSTEMS}
+WHERE TABLE_TYPE IN {TABLES_WITH_ROWS} AND TABLE_SCHEMA NOT IN {NOT_THE_SYSTEMS}
 """

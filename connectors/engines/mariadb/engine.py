@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import ClassVar
 
+from connectors.engines.binlog.character_sets import UNREADABLE_IN_MARIADB
 from connectors.engines.binlog.engine import BinlogEngine
 from connectors.engines.binlog.preflight import OF_BOTH, Rules
+from connectors.engines.debezium_options import ZERO_TIMESTAMPS
 
 
 class MariaDbEngine(BinlogEngine):
@@ -17,6 +20,7 @@ class MariaDbEngine(BinlogEngine):
     connector_class = "io.debezium.connector.mariadb.MariaDbConnector"
     client = "mariadb"
     statement_limits = ("SET SESSION max_statement_time = {seconds}", "SET SESSION max_statement_time = 0")
+    mending: ClassVar[Mapping[str, str]] = {"zeroTimestamps.type": ZERO_TIMESTAMPS}
     rules = Rules(
         title="MariaDB",
         other=("MySQL", "mysql"),
@@ -26,6 +30,7 @@ class MariaDbEngine(BinlogEngine):
         # MariaDB has the variable since 11.4, where the default is OFF.
         wanted={**OF_BOTH, "binlog_legacy_event_pos": "ON"},
         refused={"log_bin_compress": "ON"},
+        unreadable=UNREADABLE_IN_MARIADB,
     )
 
     verifying_mode = "verify-full"

@@ -149,7 +149,7 @@ class _Rows:
             f"coalesce({self._text(by_name[name].expression, by_name[name].type)}, '-')"
             for name in parts[0].key
         )
-        digits = f"left(md5(convert_to({texts}, 'UTF8')), {BUCKET_DIGITS})"
+        digits = f"left(encode(sha256(convert_to({texts}, 'UTF8')), 'hex'), {BUCKET_DIGITS})"
         return f"(('x' || {digits})::bit({4 * BUCKET_DIGITS})::int % {parts[0].of})"
 
     def _texts(self, condition: str, more: dict[str, str]) -> str:

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 RECORDS_FOLDER = "_verified"
 """The folder in the quarantine bucket. No source's name begins with an underscore."""
 
-_FORMAT = 1
+_FORMAT = 2
+_WITH_OTHER_BUCKETS = 1
+"""A format in which a row's bucket was told by an MD5. It is the same for ranges of keys."""
 
 
 @dataclass(frozen=True)
@@ -141,7 +143,8 @@ def from_json(text: str) -> Verification | None:
     """Parse a record. Return None for a text of another format: that table is checked from the beginning."""
     try:
         found: dict[str, Any] = json.loads(text)
-        if found.pop("format") != _FORMAT:
+        form = found.pop("format")
+        if form != _FORMAT and not (form == _WITH_OTHER_BUCKETS and found["order"]):
             return None
         parts = tuple(
             CheckedPart(
