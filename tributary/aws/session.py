@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from mypy_boto3_cloudwatch import CloudWatchClient
     from mypy_boto3_emr import EMRClient
     from mypy_boto3_emr_serverless import EMRServerlessClient
+    from mypy_boto3_glue import GlueClient
     from mypy_boto3_kafkaconnect import KafkaConnectClient
     from mypy_boto3_logs import CloudWatchLogsClient
     from mypy_boto3_s3 import S3Client
@@ -98,6 +99,10 @@ class AwsSession:
     @cached_property
     def emr_serverless(self) -> EMRServerlessClient:
         return self.boto.client("emr-serverless", config=_PATIENT)
+
+    @cached_property
+    def glue(self) -> GlueClient:
+        return self.boto.client("glue", config=_PATIENT)
 
     @cached_property
     def kafkaconnect(self) -> KafkaConnectClient:

@@ -19,7 +19,16 @@ from tributary.contract.naming import LakeNames
 from tributary.contract.remedies import BringUp
 
 Command = Literal[
-    "ingest", "rebuild", "replay", "new-epoch", "compact", "maintain", "preflight", "derive", "erase"
+    "ingest",
+    "rebuild",
+    "replay",
+    "new-epoch",
+    "compact",
+    "maintain",
+    "preflight",
+    "derive",
+    "erase",
+    "delete-events",
 ]
 """The commands of `spark_app.main`."""
 
@@ -48,6 +57,7 @@ class Job:
     source          kafka, bronze or files:URI; None for the command's default
     since_snapshot  use only the events since the last snapshot; for `rebuild` only
     keys, report    s3:// addresses of the keys to erase, and of the report; for `erase` only
+    topics          whose events to delete from bronze; for `delete-events` only
     """
 
     command: Command
@@ -57,10 +67,13 @@ class Job:
     since_snapshot: bool = False
     keys: str | None = None
     report: str | None = None
+    topics: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if (self.command == "erase") != (self.keys is not None and self.report is not None):
             raise ValueError(f"{self.command} with keys {self.keys} and report {self.report}")
+        if (self.command == "delete-events") != bool(self.topics):
+            raise ValueError(f"{self.command} with topics {self.topics}")
         if self.since_snapshot and self.command != "rebuild":
             raise ValueError(f"{self.command} cannot start at a snapshot")
         if self.follow and self.command not in ("ingest", "derive"):
@@ -197,6 +210,8 @@ def app_arguments(job: Job, addresses: Addresses) -> tuple[str, ...]:
         arguments.append("--since-snapshot")
     if job.keys is not None and job.report is not None:
         arguments += ["--keys", job.keys, "--report", job.report]
+    for topic in job.topics:
+        arguments += ["--topic", topic]
     for table in job.tables:
         arguments += ["--derived" if job.command == "derive" else "--tables", table]
     return tuple(arguments)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -16,7 +16,7 @@ from tributary.contract.naming import LakeNames
 from tributary.contract.online_snapshot import record_name
 from tributary.contract.orphan import DecidedOrphan, Decision
 from tributary.contract.pause import pause_name
-from tributary.contract.remedies import StopRun
+from tributary.contract.remedies import BringUp, StopRun
 from tributary.contract.table_name import TableName
 from tributary.local import spark
 from tributary.local.left_out import read_left_out
@@ -24,6 +24,7 @@ from tributary.local.process import read_process
 from tributary.operations.kafka_topics import delete_topic, read_table_topics
 from tributary.operations.orphan_files import OrphanFiles, why_orphan
 from tributary.operations.snapshots.keeper import notice_changes, record_files
+from tributary.operations.sourced_lake import OpenedLake, SourcedLake
 from tributary.operations.text_files import delete_file
 from tributary.operations.verify.record import verification_name
 from tributary.operations.workspace import Workspace
@@ -67,6 +68,29 @@ class Orphan:
     def is_gone(self) -> bool:
         """Return whether it was removed to its end, so that nobody has to see it any more."""
         return self.state == "removed"
+
+
+def _nothing(_: TableName) -> None:
+    pass
+
+
+@dataclass(frozen=True)
+class LakeWithOrphans:
+    """A lake about whose orphans somebody decides, on this machine or on AWS.
+
+    check_no_run  raises IngestRuns if a run may write to the lake's tables
+    left_out      the tables that the last start left out. They come in once they are mended
+    uncatalog     removes a table from the catalog in which other programs find it
+    """
+
+    lake: SourcedLake
+    check_no_run: Callable[[], None]
+    left_out: Collection[TableName] = frozenset()
+    uncatalog: Callable[[TableName], None] = _nothing
+
+    @property
+    def storage(self) -> Storage:
+        return storage_of(self.lake)
 
 
 @dataclass(frozen=True)
@@ -144,38 +168,59 @@ def orphans_among(
     }
 
 
-def storage_of(workspace: Workspace) -> Storage:
+def orphans_here(workspace: Workspace) -> LakeWithOrphans:
+    """Return the lake of this machine, whose servers must run. Raises PipelineDown."""
+    servers = ("kafka", "connect") if workspace.lake.connected_sources else ()
+    workspace.require("s3", *servers)
+
+    def check_no_run() -> None:
+        if read_process(spark.SERVICE, workspace.state.run) is not None:
+            raise IngestRuns(
+                "A table cannot be removed while an ingest runs",
+                where=str(workspace.state.path),
+                remedy=StopRun(),
+            )
+
+    return LakeWithOrphans(workspace, check_no_run, read_left_out(workspace.state, workspace.lake).keys())
+
+
+def storage_of(opened: OpenedLake) -> Storage:
     """Return the places of the lake's tables. Raises PipelineDown."""
-    lake = workspace.open_lake
+    lake = opened.open_lake
     return Storage(lake.files.filesystem, lake.lake.names, lake.silver, lake.quarantine)
 
 
 def read_orphans(workspace: Workspace, followed: Iterable[TableName]) -> Mapping[TableName, Orphan]:
-    """Return the orphans among the tables that have a topic, that the lake has, or that were decided about.
+    """Return the orphans of the lake on this machine, as far as they are known. Raises PipelineDown."""
+    return _known(workspace, read_left_out(workspace.state, workspace.lake).keys(), followed)
 
-    A table that the last start left out is none: it comes in once it is mended. Raises PipelineDown."""
-    lake, storage = workspace.lake, storage_of(workspace)
-    gone, decided = record_files(workspace).read_gone(lake), storage.decisions.read()
+
+def _known(
+    opened: OpenedLake, left_out: Collection[TableName], followed: Iterable[TableName]
+) -> Mapping[TableName, Orphan]:
+    """Return the orphans among the tables with a topic, with files, or with a decision about them."""
+    lake, storage = opened.open_lake.lake, storage_of(opened)
+    gone, decided = record_files(opened).read_gone(lake), storage.decisions.read()
     stored = frozenset(
         place.name for place in read_table_folders(storage.filesystem, storage.names, storage.silver)
     )
-    tables = {*followed, *stored, *decided} - read_left_out(workspace.state, lake).keys()
+    tables = {*followed, *stored, *decided} - set(left_out)
     return orphans_among(tables, lake, gone, stored, decided)
 
 
-def look_for_orphans(workspace: Workspace) -> Mapping[TableName, Orphan]:
-    """Look at the sources as they are now, and return the lake's orphans. Raises PipelineDown."""
-    servers = ("kafka", "connect") if workspace.lake.connected_sources else ()
-    workspace.require("s3", *servers)
-    notice_changes(workspace)
-    return read_orphans(workspace, _topics(workspace).values())
+def look_for_orphans(of: LakeWithOrphans) -> Mapping[TableName, Orphan]:
+    """Look at the sources as they are now, and return the lake's orphans.
+
+    Raises the errors of the databases, Kafka and S3."""
+    notice_changes(of.lake)
+    return _known(of.lake, of.left_out, _topics(of.lake).values())
 
 
-def keep(workspace: Workspace, tables: Sequence[str]) -> tuple[TableName, ...]:
+def keep(of: LakeWithOrphans, tables: Sequence[str]) -> tuple[TableName, ...]:
     """Keep orphans as they are, and return those that were not kept before.
 
-    Raises UnknownTable, NotAnOrphan and PipelineDown."""
-    orphans = chosen(look_for_orphans(workspace), tables, _all_names(workspace))
+    Raises UnknownTable, NotAnOrphan and the errors of `look_for_orphans`."""
+    orphans = chosen(look_for_orphans(of), tables, _all_names(of))
     new = [one for one in orphans if one.state != "kept"]
     if interrupted := [one for one in new if one.decision is not None]:
         raise NotAnOrphan(
@@ -183,9 +228,8 @@ def keep(workspace: Workspace, tables: Sequence[str]) -> tuple[TableName, ...]:
             where=str(interrupted[0].table),
             remedy="Remove it to the end with tributary orphans remove.",
         )
-    storage = storage_of(workspace)
     for one in new:
-        storage.decisions.write(_decided(workspace, storage, one, "kept"))
+        of.storage.decisions.write(_decided(of, one, "kept"))
     return tuple(one.table for one in new)
 
 
@@ -204,69 +248,67 @@ def chosen(
             "A table is no orphan: the lake follows it",
             where=", ".join(map(str, followed)),
             expected="a table that its source no longer has, or that the lake file excludes",
-            remedy="Drop the table in its source, or exclude it in the lake file, for example with "
-            f'"!{followed[0].schema}.{followed[0].table}". Then run tributary up.',
+            remedy=[
+                "Drop the table in its source, or exclude it in the lake file, for example with "
+                f'"!{followed[0].schema}.{followed[0].table}".',
+                BringUp(),
+            ],
         )
     return tuple(orphans[table] for table in sorted(found))
 
 
-def choose_for_removal(workspace: Workspace, tables: Sequence[str]) -> tuple[Orphan, ...]:
-    """Return the orphans to remove. Raises UnknownTable, NotAnOrphan, IngestRuns and PipelineDown."""
-    _check_no_ingest(workspace)
-    return chosen(look_for_orphans(workspace), tables, _all_names(workspace))
+def choose_for_removal(of: LakeWithOrphans, tables: Sequence[str]) -> tuple[Orphan, ...]:
+    """Return the orphans to remove.
+
+    Raises UnknownTable, NotAnOrphan, IngestRuns and the errors of `look_for_orphans`."""
+    of.check_no_run()
+    return chosen(look_for_orphans(of), tables, _all_names(of))
 
 
-def remove(workspace: Workspace, orphan: Orphan) -> DecidedOrphan:
+def remove(of: LakeWithOrphans, orphan: Orphan) -> DecidedOrphan:
     """Remove all that the lake holds of an orphan. Its events stay in Kafka and bronze.
 
-    After an interruption, it can be repeated. Raises IngestRuns and PipelineDown."""
-    storage = storage_of(workspace)
-    decided = _decided(workspace, storage, orphan, "removed")
-    storage.decisions.write(decided)
+    After an interruption, it can be repeated. Raises IngestRuns and the errors of Kafka, S3 and Glue."""
+    decided = _decided(of, orphan, "removed")
+    of.storage.decisions.write(decided)
     # An ingest that starts from here on leaves the table alone.
-    _check_no_ingest(workspace)
-    storage.remove(decided)
+    of.check_no_run()
+    of.uncatalog(orphan.table)
+    of.storage.remove(decided)
     return decided
 
 
-def remove_topic(workspace: Workspace, orphan: DecidedOrphan) -> bool:
+def remove_topic(lake: SourcedLake, orphan: DecidedOrphan) -> bool:
     """Delete the table's topic in Kafka, if there is one that the lake's own connectors have made."""
-    if orphan.topic is None or not orphan.topic.startswith(f"{workspace.lake.name}."):
+    is_own = orphan.topic is not None and orphan.topic.startswith(f"{lake.lake.name}.")
+    if orphan.topic is None or not is_own or not lake.lake.connected_sources:
         return False
-    return delete_topic(workspace.kafka, orphan.topic)
+    return delete_topic(lake.kafka, orphan.topic)
 
 
-def _decided(workspace: Workspace, storage: Storage, orphan: Orphan, decision: Decision) -> DecidedOrphan:
+def _decided(of: LakeWithOrphans, orphan: Orphan, decision: Decision) -> DecidedOrphan:
     topic = None if orphan.decision is None else orphan.decision.topic
     if topic is None:
+        storage = of.storage
         path = f"{storage.silver}/{storage.names.table_path(orphan.table)}"
         commit = read_last_commit(storage.filesystem, path) if orphan.is_stored else None
         topic = None if commit is None else commit.topic
     if topic is None:
-        topic = {table: topic for topic, table in _topics(workspace).items()}.get(orphan.table)
+        topic = {table: topic for topic, table in _topics(of.lake).items()}.get(orphan.table)
     now = datetime.now(UTC).isoformat(timespec="seconds")
     return DecidedOrphan(orphan.table, decision, topic, now)
 
 
-def _topics(workspace: Workspace) -> Mapping[str, TableName]:
-    if not workspace.lake.connected_sources:
+def _topics(lake: SourcedLake) -> Mapping[str, TableName]:
+    if not lake.lake.connected_sources:
         return {}
-    return read_table_topics(workspace.kafka, workspace.lake)
+    return read_table_topics(lake.kafka, lake.lake)
 
 
-def _all_names(workspace: Workspace) -> frozenset[TableName]:
-    storage = storage_of(workspace)
+def _all_names(of: LakeWithOrphans) -> frozenset[TableName]:
+    storage = of.storage
     folders = read_table_folders(storage.filesystem, storage.names, storage.silver)
-    return frozenset({*(place.name for place in folders), *_topics(workspace).values()})
-
-
-def _check_no_ingest(workspace: Workspace) -> None:
-    if read_process(spark.SERVICE, workspace.state.run) is not None:
-        raise IngestRuns(
-            "A table cannot be removed while an ingest runs",
-            where=str(workspace.state.path),
-            remedy=StopRun(),
-        )
+    return frozenset({*(place.name for place in folders), *_topics(of.lake).values()})
 
 
 def _delete_folder(filesystem: S3FileSystem, path: str) -> None:
