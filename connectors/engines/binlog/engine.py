@@ -196,7 +196,7 @@ class BinlogEngine(Engine[BinlogSource, Session]):
         lake: Lake,
         source: BinlogSource,
     ) -> Mapping[TableName, TableDefinition]:
-        return definitions.read_definitions(session, lake, source)
+        return definitions.read_definitions(session, lake, source, is_mariadb=self.rules.is_mariadb)
 
     def has_rows(self, session: Session, table: TableName) -> bool:
         return reading.has_rows(session, table)
