@@ -13,6 +13,7 @@ from connectors.engines.binlog.preflight import (
     ServerFacts,
     ServerNotReady,
     TableFacts,
+    _warnings_of_server,
     judge_server,
     judge_tables,
 )
@@ -180,6 +181,27 @@ def test_a_column_whose_characters_come_out_wrong_may_be_left_out_and_some_are_w
     (warning,) = checked.warnings
     assert "cp866" in warning
     assert "shop.orders.b" in warning
+
+
+NO_ZEROS = "STRICT_TRANS_TABLES,NO_ZERO_DATE"
+
+
+@pytest.mark.parametrize(
+    ("sql_mode", "is_warned"),
+    [("", True), ("STRICT_TRANS_TABLES", True), ("NO_ZERO_DATE", True), (NO_ZEROS, False)],
+)
+def test_zero_dates_are_warned_of_where_they_cannot_be_null(sql_mode: str, is_warned: bool) -> None:
+    lake = lake_of()
+    facts = table(types={"id": "int", "made": "date", "seen": "datetime"}, not_null=frozenset({"id", "made"}))
+    warnings = judge_tables(lake, source_of(lake), [facts], server(sql_mode=sql_mode), MARIADB.rules).warnings
+    assert bool(warnings) == is_warned
+    assert not warnings or ("shop.orders.made." in warnings[0] and "seen" not in warnings[0])
+
+
+def test_invalid_dates_are_warned_of() -> None:
+    (warning,) = _warnings_of_server(server(sql_mode="STRICT_TRANS_TABLES,ALLOW_INVALID_DATES"))
+    assert "stops the connector" in warning
+    assert list(_warnings_of_server(server(sql_mode=NO_ZEROS))) == []
 
 
 def test_mysqls_cp932_is_taken() -> None:

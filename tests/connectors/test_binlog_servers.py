@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from connectors.engines.binlog.definitions import read_definitions
 from connectors.engines.binlog.names import connector_user, signal_table
 from connectors.engines.binlog.preflight import ServerNotReady, read_log_status
 from connectors.engines.binlog.preparation import setup_script
@@ -107,6 +106,8 @@ def test_a_wrong_password_names_the_server_and_not_the_password(binlog_server: B
     ("change", "is_seen"),
     [
         ("ALTER TABLE t ADD COLUMN c int NOT NULL DEFAULT 7", True),
+        ("ALTER TABLE t ADD COLUMN c varchar(9) DEFAULT 'NULL'", True),
+        ("ALTER TABLE t ADD COLUMN c varchar(9) DEFAULT NULL", False),
         ("ALTER TABLE t RENAME COLUMN a TO x", True),
         ("ALTER TABLE t MODIFY a bigint", True),
         ("RENAME TABLE t TO gone, other TO t", True),
@@ -129,9 +130,9 @@ def test_what_changes_rows_without_an_event_is_seen_in_the_catalog(
         "CREATE TABLE parts (id int PRIMARY KEY, a int) PARTITION BY RANGE (id) "
         "(PARTITION p0 VALUES LESS THAN (10), PARTITION p1 VALUES LESS THAN MAXVALUE)",
     )
-    before = read_definitions(admin, lake, source)
+    before = binlog_server.engine.read_definitions(admin, lake, source)
     execute(admin, change)
-    now = read_definitions(admin, lake, source)
+    now = binlog_server.engine.read_definitions(admin, lake, source)
 
     seen = {t.table for t in before.keys() & now.keys() if silent_changes(before[t], now[t]) is not None}
 

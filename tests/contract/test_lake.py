@@ -387,6 +387,23 @@ def test_the_example_in_the_reference_is_a_valid_lake_file() -> None:
     assert not lake.source("web").matches("billing", "invoice_draft")
 
 
+@pytest.mark.parametrize("engine", ["mysql", "mariadb"])
+@pytest.mark.parametrize(("one", "other", "is_refused"), [(7, 7, True), (7, 8, False), (None, None, False)])
+def test_two_sources_cannot_register_under_one_number(
+    engine: str, one: int | None, other: int | None, is_refused: bool
+) -> None:
+    def section(name: str, kind: str, number: int | None) -> str:
+        more = "" if number is None else f"server_id = {number}\n"
+        return f'[source.{name}]\nengine = "{kind}"\ntables = ["{name}.*"]\n{more}'
+
+    text = '[lake]\nname = "shop"\n' + section("a", "mysql", one) + section("b", engine, other)
+    if is_refused:
+        with pytest.raises(LakeFileError, match=r"source\.b\]\.server_id: the source a has the same number"):
+            parse_lake(text)
+    else:
+        assert len(parse_lake(text).sources) == 2
+
+
 def test_an_unknown_source_is_reported_with_the_lake_s_sources() -> None:
     with pytest.raises(LakeFileError, match=r"found shoop, expected shop\."):
         parse_lake(MINIMAL).source("shoop")

@@ -451,8 +451,11 @@ def _check_together(file: _LakeFile, where: str) -> None:
 
 
 def _source_problems(file: _LakeFile) -> Iterator[Problem]:
+    before: dict[str, Source] = {}
     for name, source in file.source.items():
         yield from source.problems(f"[source.{toml_key(name)}]")
+        yield from source.problems_beside(name, before)
+        before[name] = source
         if source.connection is not None:
             yield from source.connection.problems(f"[source.{name}.connection]")
 

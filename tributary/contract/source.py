@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
@@ -191,6 +191,10 @@ class Source(Entry):
 
     def problems(self, entry: str) -> Iterator[Problem]:  # noqa: ARG002
         """Yield what no single key of the section `entry` shows."""
+        return iter(())
+
+    def problems_beside(self, name: str, others: Mapping[str, Source]) -> Iterator[Problem]:  # noqa: ARG002
+        """Yield what this source and one of the `others` cannot both have. `name` is this one's."""
         return iter(())
 
     def problems_on_aws(self, name: str, _aws: Aws) -> Iterator[Problem]:  # noqa: ARG002

@@ -17,7 +17,9 @@ from tributary.contract.lake import Lake
 from tributary.contract.table_name import TableName
 
 
-def read_definitions(session: Session, lake: Lake, source: BinlogSource) -> dict[TableName, TableDefinition]:
+def read_definitions(
+    session: Session, lake: Lake, source: BinlogSource, *, is_mariadb: bool
+) -> dict[TableName, TableDefinition]:
     """Read the definitions of all tables that match the source's patterns.
 
     The server tells no identity of a column, only its name. InnoDB has a number for each table and partition,
@@ -26,7 +28,7 @@ def read_definitions(session: Session, lake: Lake, source: BinlogSource) -> dict
     """
     columns: dict[tuple[str, str], list[ColumnDefinition]] = {}
     for row in rows_of(session, _COLUMNS):
-        columns.setdefault((row["db"], row["tbl"]), []).append(_column(row))
+        columns.setdefault((row["db"], row["tbl"]), []).append(_column(row, is_mariadb=is_mariadb))
     numbers = _numbers(session)
     found = {
         TableName(source.name, row["db"], row["tbl"]): TableDefinition(
@@ -70,11 +72,11 @@ _NO_SUCH_VIEW = 1109
 _NOT_ALLOWED = 1227
 
 
-def _column(row: Mapping[str, Any]) -> ColumnDefinition:
+def _column(row: Mapping[str, Any], *, is_mariadb: bool) -> ColumnDefinition:
+    # MariaDB shows the default as an expression, in which a text has quotes. MySQL shows the text itself.
+    has_default = row["default_value"] is not None and not (is_mariadb and row["default_value"] == "NULL")
     # A NOT NULL column without a default gets the default of its type. A generated column gets its values.
-    is_filled = (
-        row["default_value"] not in (None, "NULL") or row["nullable"] == "NO" or bool(row["expression"])
-    )
+    is_filled = has_default or row["nullable"] == "NO" or bool(row["expression"])
     version = " ".join(filter(None, (row["column_type"], row["charset"], row["nullable"], row["expression"])))
     return ColumnDefinition(row["col"], row["col"], version, filled=is_filled)
 

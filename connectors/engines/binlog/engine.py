@@ -116,6 +116,14 @@ class BinlogEngine(Engine[BinlogSource, Session]):
             # BinlogStreamingChangeEventSource, at the events of a sequence or a system-versioned table.
             "whose schema isn't known to this connector": remedies_of(_UNREADABLE_TABLE),
             "restart connector with schema recovery mode": remedies_of(_UNREADABLE_TABLE),
+            # BinlogDateValue, RowDeserializers.
+            "Invalid date '": remedies_of(
+                [
+                    "The log has a date that does not exist, such as 2023-02-31. Take ALLOW_INVALID_DATES "
+                    "out of sql_mode, correct the row, and read all tables again.",
+                    TakeSnapshot(),
+                ]
+            ),
             "The db history topic is missing": remedies_of(
                 ["The topic with the tables' definitions is lost.", TakeSnapshot()]
             ),
@@ -188,7 +196,7 @@ class BinlogEngine(Engine[BinlogSource, Session]):
         lake: Lake,
         source: BinlogSource,
     ) -> Mapping[TableName, TableDefinition]:
-        return definitions.read_definitions(session, lake, source)
+        return definitions.read_definitions(session, lake, source, is_mariadb=self.rules.is_mariadb)
 
     def has_rows(self, session: Session, table: TableName) -> bool:
         return reading.has_rows(session, table)

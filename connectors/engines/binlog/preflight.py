@@ -88,6 +88,16 @@ class ServerFacts:
         """Whether the log has the changes that foreign keys make, as MySQL's has since 9.6 by default."""
         return self.variables.get("innodb_native_foreign_keys", "").upper() in _alike("OFF")
 
+    @property
+    def sql_modes(self) -> frozenset[str]:
+        return _names(self.variables.get("sql_mode"))
+
+    @property
+    def allows_zero_dates(self) -> bool:
+        """Whether a session with the server's settings can write the date 0000-00-00."""
+        is_strict = not self.sql_modes.isdisjoint({"STRICT_TRANS_TABLES", "STRICT_ALL_TABLES"})
+        return not (is_strict and "NO_ZERO_DATE" in self.sql_modes)
+
     def is_on(self, variable: str) -> bool:
         return _is_on(self.variables, variable)
 
@@ -240,7 +250,11 @@ def judge_tables(
     taken = [facts for facts in matched if TableName(source.name, facts.schema, facts.table) not in untaken]
     return Checked(
         left_out=tuple(sorted(left_out, key=lambda each: each.table)),
-        warnings=(*map(str, absent), *_warnings_of_texts(lake, source, taken)),
+        warnings=(
+            *map(str, absent),
+            *_warnings_of_texts(lake, source, taken),
+            *(_warnings_of_zero_dates(lake, source, taken) if server.allows_zero_dates else ()),
+        ),
     )
 
 
@@ -375,6 +389,11 @@ def _warnings_of_server(server: ServerFacts) -> Iterator[str]:
             "CALL mysql.rds_set_configuration('binlog retention hours', 72)."
         )
 
+    if "ALLOW_INVALID_DATES" in server.sql_modes:
+        yield (
+            "sql_mode has ALLOW_INVALID_DATES. A date such as 2023-02-31 stops the connector when it comes "
+            "from the log, and becomes 2023-03-03 in a snapshot. Take this mode away, and correct such dates."
+        )
     if server.xa_open:
         yield (
             f"{server.xa_open} transactions are prepared by XA, and not committed yet. A first snapshot does "
@@ -398,12 +417,35 @@ def _warnings_of_texts(lake: Lake, source: BinlogSource, tables: Sequence[TableF
             if charset in WITH_OTHER_CHARACTERS and column not in hidden:
                 found.setdefault(charset, []).append(f"{facts.schema}.{facts.table}.{column}")
     for charset, columns in sorted(found.items()):
-        shown = ", ".join(columns[:3]) + (f", and {len(columns) - 3} more" if len(columns) > 3 else "")
         yield (
             f"Debezium reads some characters of {charset} wrong from the log: "
-            f"{WITH_OTHER_CHARACTERS[charset]}. The columns {shown} have this character set. utf8mb4 has no "
-            "such characters."
+            f"{WITH_OTHER_CHARACTERS[charset]}. The columns {_some(columns)} have this character set. "
+            "utf8mb4 has no such characters."
         )
+
+
+def _warnings_of_zero_dates(lake: Lake, source: BinlogSource, tables: Sequence[TableFacts]) -> Iterator[str]:
+    columns = [
+        f"{facts.schema}.{facts.table}.{column}"
+        for facts in tables
+        for column, data_type in facts.types.items()
+        if data_type in _WITH_ZERO
+        and column in facts.not_null
+        and column not in lake.policy(TableName(source.name, facts.schema, facts.table)).hidden.left_out
+    ]
+    if columns:
+        yield (
+            "sql_mode allows zero dates (0000-00-00). They become null in the lake, but 1970-01-01 in NOT "
+            f"NULL columns, such as {_some(columns)}. If you have such values, let these columns be NULL. "
+            "Otherwise, add NO_ZERO_DATE to sql_mode."
+        )
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:3]) + (f", and {len(names) - 3} more" if len(names) > 3 else "")
+
+
+_WITH_ZERO = ("date", "datetime", "timestamp")
 
 
 def _table_problems(

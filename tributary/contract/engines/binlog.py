@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import Field
@@ -61,6 +61,22 @@ class BinlogSource(Source):
 
     connection: BinlogConnection | None = None
     server_id: ServerId | None = None
+
+    def problems_beside(self, name: str, others: Mapping[str, Source]) -> Iterator[Problem]:
+        if self.server_id is None:
+            return
+        same = [
+            other
+            for other, source in others.items()
+            if isinstance(source, BinlogSource) and source.server_id == self.server_id
+        ]
+        for other in same:
+            yield Problem(
+                f"[source.{name}].server_id",
+                f"the source {other} has the same number, and no two replicas of a server may share one",
+                str(self.server_id),
+                "another number, or no server_id: then it comes from the names",
+            )
 
     def problems_on_aws(self, name: str, aws: Aws) -> Iterator[Problem]:
         if name not in aws.source:
