@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -45,10 +45,14 @@ class OutsideVpc:
 
 @dataclass(frozen=True)
 class Reasons:
-    """Why a function needs no reserved concurrency, and no queue of calls that failed."""
+    """Why a function needs no reserved concurrency, and no queue of calls that failed.
+
+    any_resource  why a function in the VPC has further permissions on any resource; empty: it has none
+    """
 
     no_reservation: str = ONE_CALL
     no_dead_letters: str = NO_CALL_LOST
+    any_resource: str = ""
 
 
 @dataclass(frozen=True)
@@ -73,10 +77,12 @@ def add_function(
     memory_mb: int = 256,
     handler: str = "main.handle",
     reasons: Reasons | None = None,
+    environment: Mapping[str, str] | None = None,
 ) -> LakeFunction:
     """Add a function in Python to a construct, which can have only one.
 
     write_code  writes it to an empty folder
+    environment  variables, which hold no secret
     log         of what its log group is
     permits     describes its policy, which also lets it write its log
     """
@@ -113,12 +119,16 @@ def add_function(
             log_group=log_group,
             timeout=timeout,
             memory_size=memory_mb,
+            environment=environment,
         )
     function.node.add_dependency(policy)
-    if in_vpc:
-        acknowledge(policy, {"AwsSolutions-IAM5[Resource::*]": ANY_INTERFACE})
-        skip(policy, {"CKV_AWS_111": ANY_INTERFACE})
     why = reasons or Reasons()
+    if in_vpc:
+        any_resource = f"{ANY_INTERFACE} {why.any_resource}".strip()
+        acknowledge(policy, {"AwsSolutions-IAM5[Resource::*]": any_resource})
+        skip(policy, {"CKV_AWS_111": any_resource})
+    if environment:
+        skip(function, {"CKV_AWS_173": _NO_SECRETS})
     acknowledge_function(
         function,
         no_reservation=why.no_reservation,
@@ -126,6 +136,9 @@ def add_function(
         no_vpc=None if isinstance(place, InVpc) else place.reason,
     )
     return LakeFunction(function, policy)
+
+
+_NO_SECRETS = "The variables hold names and addresses. Lambda encrypts them with its own key."
 
 
 def write_main(function: Path, folder: Path) -> None:

@@ -65,9 +65,9 @@ def instance_metric(instance: str, name: str, statistic: str) -> cloudwatch.Metr
     return _metric("AWS/RDS", name, statistic, 1, {"DBInstanceIdentifier": instance})
 
 
-def source_metric(lake: str, source: str, name: str, statistic: str) -> cloudwatch.Metric:
+def source_metric(lake: str, source: str, name: str, statistic: str, minutes: int = 1) -> cloudwatch.Metric:
     """Return a metric of the lake's own, of one source."""
-    return _metric(METRICS_NAMESPACE, name, statistic, 1, {"Lake": lake, "Source": source})
+    return _metric(METRICS_NAMESPACE, name, statistic, minutes, {"Lake": lake, "Source": source})
 
 
 def sink_lag_metric(connector: str) -> cloudwatch.MathExpression:

@@ -50,6 +50,9 @@ _ENDPOINTS_OF_SESSIONS = {
 }
 """The services that the agent on the admin host calls."""
 
+_ENDPOINTS_OF_ROTATION = {"KafkaConnect": ec2.InterfaceVpcEndpointAwsService.KAFKA_CONNECT}
+"""The services that the rotation of Debezium's password calls, if no NAT gateway leads there."""
+
 _ENDPOINTS_OF_ITEMS = {"Kinesis": ec2.InterfaceVpcEndpointAwsService.KINESIS_STREAMS}
 """The services that the Spark app calls if it reads a stream of items."""
 
@@ -187,7 +190,8 @@ class NetworkStack(TributaryStack):
         )
         of_items = _ENDPOINTS_OF_ITEMS if self.lake.item_sources else {}
         of_sessions = _ENDPOINTS_OF_SESSIONS if self.aws.network.admin_host else {}
-        for name, service in {**_ENDPOINTS, **of_items, **of_sessions}.items():
+        of_rotation = _ENDPOINTS_OF_ROTATION if self._rotates_without_nat else {}
+        for name, service in {**_ENDPOINTS, **of_items, **of_sessions, **of_rotation}.items():
             endpoint = vpc.add_interface_endpoint(
                 f"{name}Endpoint",
                 service=service,
@@ -204,6 +208,11 @@ class NetworkStack(TributaryStack):
                     conditions={"StringEquals": {"aws:PrincipalAccount": Aws.ACCOUNT_ID}},
                 )
             )
+
+    @property
+    def _rotates_without_nat(self) -> bool:
+        own = [source for source in self.lake.connected_sources if source.name not in self.aws.source]
+        return bool(own and self.aws.connect.rotation_days) and self.aws.network.nat_gateways == 0
 
     def _admin_host(self, destinations: Destinations) -> ec2.SecurityGroup | None:
         """Create the admin host, and return its group; None: the lake file asks for no such host."""

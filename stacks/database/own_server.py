@@ -21,7 +21,8 @@ from stacks.base import TributaryStack
 from stacks.checks.findings import acknowledge, skip
 from stacks.database.engine import SourceDatabase
 from stacks.database.outputs import construct_id, tell
-from stacks.database.secrets import UNSAFE_CHARACTERS, ReplicationSecret
+from stacks.database.password_rotation import PasswordChange, PasswordRotation
+from stacks.database.secrets import ADMIN, UNSAFE_CHARACTERS, ReplicationSecret
 from stacks.network import NetworkStack
 from tributary.contract.source import Source
 
@@ -84,11 +85,28 @@ class OwnServer(Construct):
     def rotate_secret(self) -> secretsmanager.RotationSchedule:
         """Rotate the administrator's password now and every 30 days."""
 
-    def ready_once(self, prepared: IDependable, remarks: str) -> SourceDatabase:
-        """Return the database, which is ready once `prepared` exists, and tell how to reach it."""
+    def ready_once(self, prepared: IDependable, remarks: str, change: PasswordChange) -> SourceDatabase:
+        """Return the database, which is ready once `prepared` exists, and tell how to reach it.
+
+        change  how the password of Debezium's user changes
+        """
         # A password that changes during the preparation would delay it.
         self.rotate_secret().node.add_dependency(prepared)
         stack, source = self._stack, self._source
+        if stack.aws.connect.rotation_days:
+            PasswordRotation(
+                self,
+                "PasswordRotation",
+                source=source,
+                access=self.access,
+                secret=self.replication,
+                admin_secret=self.secret,
+                admin=ADMIN,
+                change=change,
+                network=self._network,
+                key=self._key,
+                after=prepared,
+            )
         tell(stack, source, "Endpoint", "The address of the database", self.access.host)
         tell(stack, source, "AdminSecret", "The administrator's login", self.secret.secret_arn)
         tell(stack, source, "Remarks", "Remarks on the preparation of the database", remarks)

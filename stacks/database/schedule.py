@@ -1,4 +1,4 @@
-"""A schedule that calls a function of the database stack every minute."""
+"""A schedule that calls a function of the database stack every few minutes."""
 
 from __future__ import annotations
 
@@ -7,10 +7,8 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_scheduler as scheduler
 from constructs import Construct, IDependable
 
-_MINUTES = 1
 
-
-def call_every_minute(
+def call_regularly(
     scope: Construct,
     function: lambda_.IFunction,
     request: str,
@@ -18,10 +16,12 @@ def call_every_minute(
     *,
     description: str,
     permits: str,
+    minutes: int = 1,
 ) -> None:
     """Call the function with this request, once `after` exists. Add one schedule to a construct at most.
 
     permits  describes the policy of the schedule's role
+    minutes  between two calls
     """
     role = iam.Role(scope, "ScheduleRole", assumed_by=iam.ServicePrincipal("scheduler.amazonaws.com"))
     policy = iam.ManagedPolicy(
@@ -37,7 +37,7 @@ def call_every_minute(
         scope,
         "Schedule",
         description=description,
-        schedule_expression=f"rate({_MINUTES} minute)",
+        schedule_expression=f"rate({minutes} minute{'' if minutes == 1 else 's'})",
         flexible_time_window=scheduler.CfnSchedule.FlexibleTimeWindowProperty(mode="OFF"),
         target=scheduler.CfnSchedule.TargetProperty(
             arn=function.function_arn,

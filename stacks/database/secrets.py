@@ -69,7 +69,8 @@ class ReplicationSecret(secretsmanager.Secret):
             ),
             removal_policy=RemovalPolicy.DESTROY,
         )
-        acknowledge(self, _NOT_ROTATED)
+        if not _stack_of(scope).aws.connect.rotation_days:
+            acknowledge(self, _NOT_ROTATED)
         if key is None:
             acknowledge(self, _WITHOUT_A_KEY)
             skip(self, {"CKV_AWS_149": _AWS_KEY})
@@ -131,8 +132,8 @@ _NIST_AND_HIPAA = ("NIST.800.53.R5", "HIPAA.Security")
 
 _NOT_ROTATED = dict.fromkeys(
     ("AwsSolutions-SMG4", *(f"{pack}-SecretsManagerRotationEnabled" for pack in _NIST_AND_HIPAA)),
-    "Kafka Connect reads the password only when a task starts. A rotated password would stop the connector "
-    "at its next connection. The role may only read the lake's tables, and write Tributary's own two.",
+    "[aws.connect].rotation_days is 0: a rotation restarts the connector. The role may only read the lake's "
+    "tables, and write Tributary's own two.",
 )
 _SALT_NOT_ROTATED = dict.fromkeys(
     ("AwsSolutions-SMG4", *(f"{pack}-SecretsManagerRotationEnabled" for pack in _NIST_AND_HIPAA)),

@@ -8,6 +8,7 @@ from aws_cdk import aws_sns as sns
 from constructs import Construct
 
 from stacks.base import TributaryStack
+from stacks.database.password_alarms import PASSWORD_ROTATION, watched_passwords
 from stacks.database.registry import ENGINES_ON_AWS
 from stacks.functions.restart.main import METRIC as FOLLOW_DEATHS
 from stacks.kafka.cluster import kafka_name
@@ -31,6 +32,7 @@ from tributary.contract.patterns import WILDCARDS
 
 SECTIONS: tuple[str, ...] = (
     *(section for engine in ENGINES_ON_AWS.values() for section in engine.sections),
+    PASSWORD_ROTATION,
     "connector-failed",
     "sink-lag",
     "freshness",
@@ -108,7 +110,8 @@ class LakeAlarms(Construct):
 
 
 def _of_databases(stack: TributaryStack) -> list[Watched]:
-    return [watched for engine in ENGINES_ON_AWS.values() for watched in engine.watched(stack)]
+    engines = [watched for engine in ENGINES_ON_AWS.values() for watched in engine.watched(stack)]
+    return [*engines, *watched_passwords(stack)]
 
 
 def _of_connectors(stack: TributaryStack) -> list[Watched]:

@@ -104,7 +104,12 @@ SECTIONS: Mapping[str, st.SearchStrategy[Any]] = {
         storage_max_gb=st.integers(2000, 16384),
         retention=DAYS,
     ),
-    "connect": some({}, debezium_mcus=st.sampled_from([1, 2, 4, 8]), running=st.booleans()),
+    "connect": some(
+        {},
+        debezium_mcus=st.sampled_from([1, 2, 4, 8]),
+        running=st.booleans(),
+        rotation_days=st.integers(0, 365),
+    ),
     "storage": some(
         {},
         encryption=st.sampled_from(["kms", "s3"]),

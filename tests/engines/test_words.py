@@ -48,6 +48,7 @@ OF_A_SERVER_OR_AN_EVENT = {
     "tributary/local/postgres.py": "runs the server, which also holds Iceberg's catalog",
     "tributary/local/mariadb.py": "runs the server",
     "stacks/functions/database_check/": "asks with the driver of each engine",
+    "stacks/functions/rotation/": "changes a password with the driver of each engine",
     "tributary/local/class_training/": "holds an event of Debezium's for a first run of Spark",
     "tributary/superset/": "reads the lake over MySQL's protocol, with a driver of MySQL",
     "tributary/tickit/": "the demo's database is a PostgreSQL",

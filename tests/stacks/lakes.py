@@ -193,6 +193,14 @@ delete_data_of = "shop"
 nat_gateways = 0
 interface_endpoints = true
 """,
+    "rotation-without-nat": """
+[aws.network]
+nat_gateways = 0
+interface_endpoints = true
+
+[aws.connect]
+rotation_days = 7
+""",
     "express-brokers": """
 [aws.network]
 availability_zones = 3

@@ -277,6 +277,17 @@ def test_the_password_of_the_secret_is_the_role_s_and_is_never_sent(
     assert "AnotherPassword1" not in sent
 
 
+def test_a_password_that_rotates_during_a_deployment_does_not_come_back(
+    function: Function, lake: Lake, postgres: PostgresServer, database: str
+) -> None:
+    read = iter([PASSWORD, "AnotherPassword1", "AnotherPassword1"])
+    function.read_password = lambda _: next(read)
+    assert function.ask("Create", prepared(lake))["Status"] == "SUCCESS"
+    log_in(postgres, database, lake, "AnotherPassword1").close()
+    with pytest.raises(psycopg.OperationalError, match="password authentication failed"):
+        log_in(postgres, database, lake)
+
+
 def test_the_verifier_is_the_one_that_postgresql_s_own_client_makes(admin: psycopg.Connection) -> None:
     made = admin.pgconn.encrypt_password(PASSWORD.encode(), b"anybody", b"scram-sha-256").decode()
     salt = made.partition(":")[2].partition("$")[0]

@@ -84,6 +84,7 @@ class Function:
     data_api: DataApiOnMariaDb
     answers: list[Mapping[str, Any]] = field(default_factory=list)
     slept: list[float] = field(default_factory=list)
+    passwords: list[str] = field(default_factory=list)
 
     def asked(self, kind: str, wanted: MySqlPreparation, before: MySqlPreparation | None = None) -> Any:
         properties = {
@@ -106,7 +107,7 @@ class Function:
         services = Services(
             self.data_api,
             rds=None,  # type: ignore[arg-type]  # no parameter is set
-            read_password=lambda _: PASSWORD,
+            read_password=lambda _: self.passwords.pop(0) if self.passwords else PASSWORD,
             answer=lambda _, body: self.answers.append(json.loads(body)),
             sleep=self.slept.append,
         )
@@ -180,6 +181,17 @@ def test_debezium_s_user_has_what_it_needs_and_the_log_is_kept(
     assert rows_of(admin, "SELECT DISTINCT name, hours FROM shop.configured") == [
         {"name": "binlog retention hours", "hours": 72}
     ]
+
+
+def test_a_password_that_rotates_during_a_deployment_does_not_come_back(
+    function: Function, maria: MariaDbServer
+) -> None:
+    lake = _lake()
+    function.passwords = ["Former0Password"]
+    assert function.asked("Create", _prepared(lake))["Status"] == "SUCCESS"
+    _log_in(maria, connector_user(lake, _source(lake)), PASSWORD).close()
+    with pytest.raises(NotConnected):
+        _log_in(maria, connector_user(lake, _source(lake)), "Former0Password")
 
 
 def test_a_cluster_that_starts_is_waited_for(function: Function) -> None:

@@ -56,7 +56,7 @@ def test_every_alarm_leads_to_a_section_of_the_runbook(observed: Observed) -> No
         assert name.startswith(f"tributary-shop-{section}")
 
 
-_WITH_ALL = ("small", "items", "own-items", "dbt", "verify", "rds-sql-server")
+_WITH_ALL = ("small", "production", "items", "own-items", "dbt", "verify", "rds-sql-server")
 
 
 def test_every_section_is_led_to(observed: Observed) -> None:

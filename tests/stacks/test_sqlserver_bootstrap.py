@@ -157,6 +157,19 @@ def test_a_new_instance_gets_the_database_cdc_and_a_user_who_can_log_in(function
     assert server.sessions == 0
 
 
+def test_a_password_that_rotates_during_a_deployment_does_not_come_back(function: Function) -> None:
+    login, wanted = function.server.preparation.login, _prepared()
+    rotated = login.replace("<password>", PASSWORD)
+
+    def rotate(_: float) -> None:
+        if any(batch == rotated for _, batch in function.server.ran):
+            function.secrets["a-replication-secret"] = "Another0Password"
+
+    function.server.spend = rotate
+    assert function.asked("Create", wanted)["Status"] == "SUCCESS"
+    assert function.server.logins[wanted.user] == "Another0Password"
+
+
 def test_the_batches_run_in_the_order_in_which_sql_server_needs_them(function: Function) -> None:
     wanted = _prepared()
     function.asked("Create", wanted)

@@ -304,6 +304,8 @@ class Connect(Entry):
     sink_workers_max  the sink has at least one worker
     running           false removes the connectors but keeps their offsets. To deploy a new plugin or version,
                       deploy with false and then with true
+    rotation_days     after how many days the password of Debezium's user changes in each of the lake's own
+                      databases, and the connector restarts; 0: never
     """
 
     version: Literal["3.7.x"] = "3.7.x"
@@ -311,6 +313,7 @@ class Connect(Entry):
     sink_mcus: Literal[1, 2, 4, 8] = 1
     sink_workers_max: Annotated[int, Field(ge=1, le=10)] = 2
     running: bool = True
+    rotation_days: Annotated[int, Field(ge=0, le=365)] = 0
     sink: OtherSink | None = None
 
 
@@ -490,7 +493,7 @@ _PRODUCTION: Mapping[str, Any] = {
         "replication": 3,
         "min_insync": 2,
     },
-    "connect": {"debezium_mcus": 2, "sink_mcus": 2, "sink_workers_max": 4},
+    "connect": {"debezium_mcus": 2, "sink_mcus": 2, "sink_workers_max": 4, "rotation_days": 30},
     "storage": {"encryption": "kms"},
     "processing": {
         "core": "r7g.2xlarge",

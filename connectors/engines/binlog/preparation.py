@@ -84,6 +84,11 @@ def removal_statements(lake: Lake, source: BinlogSource) -> tuple[str, ...]:
     )
 
 
+def password_statement(lake: Lake, source: BinlogSource, password: str) -> str:
+    """Return the statement that gives Debezium's user a password. The server's logs show it as <secret>."""
+    return f"ALTER USER {_user(lake, source)} IDENTIFIED BY {literal(password)}"
+
+
 def apply_setup(admin: Session, lake: Lake, source: BinlogSource, password: str) -> None:
     """Prepare the server, and give Debezium's user this password. Raises ServerSetupFailed."""
     user = _user(lake, source)

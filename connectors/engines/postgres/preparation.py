@@ -79,6 +79,11 @@ def setup_script(lake: Lake, source: PostgresSource, untaken: Collection[TableNa
     return f"BEGIN;\n\n{setup_sql(lake, source, untaken)}\n\nCOMMIT;\n\n{set_password}\n"
 
 
+def password_statement(lake: Lake, source: PostgresSource, password: str) -> str:
+    """Return the statement that gives Debezium's role a password, or the verifier of one."""
+    return f"ALTER ROLE {_identifier(replication_user(lake, source))} PASSWORD {_literal(password)}"
+
+
 def setup_sql(lake: Lake, source: PostgresSource, untaken: Collection[TableName] = ()) -> str:
     """Return `setup_statements` as one text."""
     return "\n\n".join(f"{statement};" for statement in setup_statements(lake, source, untaken))

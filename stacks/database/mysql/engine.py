@@ -8,7 +8,12 @@ from aws_cdk import CustomResource, Duration
 from aws_cdk import aws_kms as kms
 
 from connectors.engines.binlog.names import connector_user
-from connectors.engines.binlog.preparation import removal_statements, setup_statements, user_at_any_host
+from connectors.engines.binlog.preparation import (
+    password_statement,
+    removal_statements,
+    setup_statements,
+    user_at_any_host,
+)
 from connectors.engines.mysql.engine import MySqlEngine
 from stacks.base import TributaryStack
 from stacks.database.aurora import AuroraCluster
@@ -18,7 +23,9 @@ from stacks.database.engine import CreatingEngineOnAws, NameOnAws, SourceDatabas
 from stacks.database.mysql.alarms import SECTIONS, graphs, watched
 from stacks.database.mysql.aurora_names import aurora_names
 from stacks.database.mysql.cluster import aurora_mysql
+from stacks.database.password_rotation import PasswordChange
 from stacks.functions.bootstrap.mysql import MySqlPreparation
+from stacks.functions.rotation.databases import PASSWORD
 from stacks.network import NetworkStack
 from stacks.watched import Graph, Watched
 from tributary.contract.aws import Aws
@@ -84,7 +91,8 @@ def _prepared(
     )
     # The cluster as a whole, with the instance that answers.
     prepared.node.add_dependency(cluster.cluster, bootstrap.permission)
-    return cluster.ready_once(prepared, prepared.get_att_string("Remarks"))
+    change = PasswordChange("mysql", "", password_statement(stack.lake, source, PASSWORD))
+    return cluster.ready_once(prepared, prepared.get_att_string("Remarks"), change)
 
 
 def preparation(lake: Lake, source: BinlogSource, binlog_hours: int) -> MySqlPreparation:

@@ -7,17 +7,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from aws_cdk import aws_kms as kms
 
 from connectors.engines.postgres.connector import encrypted_on_aws
-from connectors.engines.postgres.preparation import setup_script
+from connectors.engines.postgres.preparation import password_statement, setup_script
 from connectors.engines.postgres.prepared_check import missing_preparation_query
 from stacks.base import TributaryStack
 from stacks.database.aurora import AuroraCluster
 from stacks.database.bootstrap_function import BootstrapFunction
 from stacks.database.engine import CreatingEngineOnAws, NameOnAws, SourceDatabase
 from stacks.database.existing_database import add_existing_database
+from stacks.database.password_rotation import PasswordChange
 from stacks.database.postgres.alarms import SECTIONS, graphs, watched
 from stacks.database.postgres.aurora_names import aurora_names
 from stacks.database.postgres.cluster import aurora_postgres
 from stacks.database.postgres.prepared_database import PreparedDatabase, parameter_rights
+from stacks.functions.rotation.databases import PASSWORD
 from stacks.network import NetworkStack
 from stacks.watched import Graph, Watched
 from tributary.contract.aws import Aws
@@ -88,4 +90,5 @@ def _prepared(
     stack: TributaryStack, source: PostgresSource, cluster: AuroraCluster, bootstrap: BootstrapFunction
 ) -> SourceDatabase:
     prepared = PreparedDatabase(cluster, "Prepared", stack.lake, source, cluster, bootstrap)
-    return cluster.ready_once(prepared, prepared.remarks)
+    change = PasswordChange("postgres", source.database, password_statement(stack.lake, source, PASSWORD))
+    return cluster.ready_once(prepared, prepared.remarks, change)

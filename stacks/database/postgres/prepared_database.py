@@ -18,7 +18,7 @@ from connectors.engines.postgres.preparation import (
 from stacks.base import TributaryStack
 from stacks.database.aurora import AuroraCluster
 from stacks.database.bootstrap_function import BootstrapFunction
-from stacks.database.schedule import call_every_minute
+from stacks.database.schedule import call_regularly
 from stacks.functions.bootstrap.preparation import Preparation
 from tributary.contract.engines.postgres import PostgresSource
 from tributary.contract.lake import Lake
@@ -62,7 +62,7 @@ class PreparedDatabase(Construct):
         # The cluster as a whole, with the instance that answers.
         resource.node.add_dependency(database.cluster, bootstrap.permission)
         self.remarks = resource.get_att_string("Remarks")
-        call_every_minute(
+        call_regularly(
             self,
             bootstrap.function,
             stack.to_json_string(properties),

@@ -34,10 +34,12 @@ from connectors.engines.sqlserver.preparation import (
 from connectors.engines.sqlserver.prepared_check import missing_setup_query
 from stacks.base import TributaryStack
 from stacks.database.engine import SourceDatabase
-from stacks.database.schedule import call_every_minute
+from stacks.database.password_rotation import PasswordChange
+from stacks.database.schedule import call_regularly
 from stacks.database.secrets import ADMIN
 from stacks.database.sqlserver.instance import SqlServerInstance, is_verified
 from stacks.functions import bootstrap, sqlserver_bootstrap
+from stacks.functions.rotation.databases import PASSWORD as ROTATED
 from stacks.functions.sqlserver_bootstrap.preparation import PASSWORD, SqlServerPreparation
 from stacks.lake_function import InVpc, Reasons, add_function
 from stacks.network import NetworkStack
@@ -112,7 +114,7 @@ def prepared(
     )
     # CloudFormation deletes in the reverse order: the function must still reach the server then.
     resource.node.add_dependency(server.instance, server.security_group, function.permission)
-    call_every_minute(
+    call_regularly(
         server,
         function.function,
         stack.to_json_string(
@@ -127,7 +129,9 @@ def prepared(
         description=f"Records new and changed tables of {source.name}",
         permits="Calls the function that records new and changed tables",
     )
-    return server.ready_once(resource, resource.get_att_string("Remarks"))
+    statement = password_statement(stack.lake, source, ROTATED)
+    change = PasswordChange("sqlserver", source.database, statement)
+    return server.ready_once(resource, resource.get_att_string("Remarks"), change)
 
 
 def preparation(lake: Lake, source: SqlServerSource, settings: RdsSqlServer) -> SqlServerPreparation:

@@ -8,9 +8,10 @@ from __future__ import annotations
 import json
 import urllib.request
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 Event = Mapping[str, Any]
+Result = TypeVar("Result")
 Put = Callable[[str, bytes], None]
 """Puts a text to a URL."""
 
@@ -33,6 +34,19 @@ class Context(Protocol):
 def seconds_left(context: Context) -> float:
     """Return how long the function may work. The rest of its time is for the answer."""
     return context.get_remaining_time_in_millis() / 1000 - _RESERVE_SECONDS
+
+
+def with_present(read: Callable[[], str], use: Callable[[str], Result]) -> Result:
+    """Use a password, and again if it is another one afterwards: its secret can rotate meanwhile.
+
+    Otherwise a password that was read before the rotation would come back after it.
+    """
+    password = read()
+    while True:
+        result, used = use(password), password
+        if (password := read()) == used:
+            return result
+        print("the secret has another password now: the database gets that one")
 
 
 def answer(event: Event, context: Context, put_to: Put, perform: Callable[[float], str]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stacks.functions.bootstrap.answers import DELETE_SECONDS, Context, Event, answer
+from stacks.functions.bootstrap.answers import DELETE_SECONDS, Context, Event, answer, with_present
 from stacks.functions.bootstrap.data_api import patiently
 from stacks.functions.bootstrap.preparation import Preparation, give_up, give_up_role, prepare, refresh
 from stacks.functions.bootstrap.requests import Services, aws_services, database_of
@@ -33,9 +33,11 @@ def _perform(event: Event, seconds: float, services: Services) -> str:
         patiently(lambda: database.run("SELECT 1"), DELETE_SECONDS, sleep=services.sleep)
         give_up(database, preparation, services.sleep)
         return ""
-    password = services.read_password(properties["ReplicationSecret"])
-    remarks = patiently(
-        lambda: prepare(database, preparation, password), seconds=seconds, sleep=services.sleep
+    remarks = with_present(
+        lambda: services.read_password(properties["ReplicationSecret"]),
+        lambda password: patiently(
+            lambda: prepare(database, preparation, password), seconds=seconds, sleep=services.sleep
+        ),
     )
     unlimited = patiently(
         lambda: limit_slots(services.rds, properties["ParameterGroup"], properties["SlotMegabytes"]),

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
 
-from stacks.functions.bootstrap.answers import DELETE_SECONDS, Context, Event, answer
+from stacks.functions.bootstrap.answers import DELETE_SECONDS, Context, Event, answer, with_present
 from stacks.functions.bootstrap.data_api import DataApi, StatementFailed, patiently
 from stacks.functions.bootstrap.requests import Services, aws_services, database_of
 
@@ -57,8 +57,12 @@ def _perform(event: Event, seconds: float, services: Services) -> str:
         patiently(lambda: database.run("SELECT 1"), DELETE_SECONDS, sleep=services.sleep)
         _remove(database, preparation.removal, services.sleep)
         return ""
-    password = services.read_password(properties["ReplicationSecret"])
-    patiently(lambda: prepare(database, preparation, password), seconds=seconds, sleep=services.sleep)
+    with_present(
+        lambda: services.read_password(properties["ReplicationSecret"]),
+        lambda password: patiently(
+            lambda: prepare(database, preparation, password), seconds=seconds, sleep=services.sleep
+        ),
+    )
     former = _former(event)
     if former is not None and former.user != preparation.user:
         _remove(database, former.removal[-1:], services.sleep)

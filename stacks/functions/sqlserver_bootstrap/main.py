@@ -21,6 +21,7 @@ from stacks.functions.bootstrap.answers import (
     answer,
     put,
     seconds_left,
+    with_present,
 )
 from stacks.functions.sqlserver_bootstrap.preparation import (
     Administrator,
@@ -117,7 +118,10 @@ def _perform(event: Event, seconds: float, outside: Outside) -> str:
         give_up(request.administrator, preparation, patience)
         return ""
     remarks = patience.until_ready(
-        lambda: prepare(request.administrator(), preparation, request.password("ReplicationSecret"))
+        lambda: with_present(
+            lambda: request.password("ReplicationSecret"),
+            lambda password: prepare(request.administrator(), preparation, password),
+        )
     )
     before = event.get("OldResourceProperties", request.properties)["Preparation"]
     former = SqlServerPreparation.from_json(before)

@@ -12,7 +12,7 @@ from tributary.operations.aws.metrics import Metric, read_latest
 if TYPE_CHECKING:
     from mypy_boto3_kafkaconnect.type_defs import ConnectorSummaryTypeDef
 
-_AT_WORK = ("RUNNING", "UPDATING")
+_AT_WORK = ("RUNNING", "UPDATING", "RESTARTING")
 _NAMESPACE = "AWS/KafkaConnect"
 _WORKERS, _RUNNING, _ERRORED = "WorkerCount", "RunningTaskCount", "ErroredTaskCount"
 
