@@ -7,8 +7,8 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 from stacks.base import TributaryStack
 from stacks.database.password_rotation import MINUTES
 from stacks.functions.rotation.main import AGE, UNREAD
-from stacks.observability.metrics import source_metric
-from stacks.observability.watched import Threshold, Watched
+from stacks.metrics import source_metric
+from stacks.watched import Threshold, Watched
 
 PASSWORD_ROTATION = "password-rotation"
 """The runbook's section on passwords that rotate."""
