@@ -22,8 +22,31 @@ def add(console: Console) -> None:
     @ui.page("/alerts", response_timeout=PATIENCE_SECONDS)
     async def show() -> None:
         with page_frame(console, "Alerts"):
+            if console.shown.lake.alerts is None and not console.shown.has_alarms:
+                _how_to_begin()
+                return
             await live_part(console, console.shown.open_alerts, _alerts)
             _rules(console)
+
+
+_EXAMPLE = """[alerts]
+quarantine = 0
+webhook_env = "CHAT_WEBHOOK"
+"""
+
+
+def _how_to_begin() -> None:
+    ui.label("Nobody gets alerts of this lake").classes("text-xl")
+    with ui.row().classes("gap-1"):
+        ui.label("The lake file has no [alerts], so nothing is sent.")
+        ui.link("The first page", "/")
+        ui.label("says what needs a person.")
+    ui.label(
+        "To get alerts in a chat, put the URL of its webhook into CHAT_WEBHOOK, add this to the lake file, "
+        "and start again:"
+    )
+    ui.label(_EXAMPLE).classes("font-mono whitespace-pre-wrap")
+    ui.label("docs/lake-file.md describes all rules, and how to get mails.").classes("text-gray-500")
 
 
 def _alerts(found: Sequence[OpenAlert]) -> None:
@@ -43,10 +66,6 @@ def _rules(console: Console) -> None:
         return
     rules = console.shown.lake.alerts
     if rules is None:
-        ui.label(
-            "The lake file has no [alerts], so nothing is sent. docs/lake-file.md describes the rules, the "
-            "webhook and the mail server."
-        )
         return
     plain_table(
         {"rule": "rule", "limit": "limit"},
