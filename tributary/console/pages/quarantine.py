@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections import Counter
+from typing import Any
+from urllib.parse import quote
 
 from nicegui import ui
 
@@ -31,9 +35,13 @@ def add(console: Console) -> None:
                 ui.label("Nothing is in quarantine.").classes("text-lg")
                 return
             ui.label(
-                "These events could not be read. All others were applied. Once the cause is mended, a replay "
-                "applies them at their places."
+                "These events could not be read. All others were applied. The row of such an event stays as "
+                "it was until its next event: correct the row in its database."
             )
+            ui.label(
+                "A replay applies the events that can be read now, each at its place: after a change of the "
+                "lake file, or with a newer version. The others stay here."
+            ).classes("text-gray-500")
             jobs_panel(console, map(str, found))
             for name, events in found.items():
                 with ui.row().classes("items-center gap-3"):
@@ -43,20 +51,59 @@ def add(console: Console) -> None:
                 reasons = Counter(event.reason for event in events)
                 ui.label(", ".join(f"{count:,} {reason}" for reason, count in reasons.most_common()))
                 for event in events[:_MOST_SHOWN]:
-                    _event(event)
+                    _event(str(name), event)
                 if len(events) > _MOST_SHOWN:
                     ui.label(f"{len(events) - _MOST_SHOWN:,} more: tributary quarantine list {name}")
 
 
-def _event(event: QuarantinedEvent) -> None:
-    with ui.expansion(f"{event.position} · {event.reason} · {event.message}").classes("w-full border"):
-        ui.label(f"since {event.quarantined_at:%Y-%m-%d %H:%M:%S} UTC, from {event.topic}")
-        for title, found in (("key", event.key), ("value", event.value)):
-            if found is not None:
-                ui.label(title).classes("text-gray-500")
-                ui.label(_shown(found)).classes("font-mono whitespace-pre-wrap break-all")
+def _event(table: str, event: QuarantinedEvent) -> None:
+    title = f"{event.position} · {event.reason} · {event.message}"
+    key = key_text(event.key)
+    with ui.expansion(title, caption=key).classes("w-full border border-gray-300 rounded"):
+        with ui.row().classes("gap-3"):
+            ui.label(f"since {event.quarantined_at:%Y-%m-%d %H:%M:%S} UTC, from {event.topic}")
+            if key is not None:
+                path = f"/row?table={quote(table, safe='')}&key={quote(key, safe='')}"
+                ui.link("A row's life", path)
+        readable = None if event.value is None else payload_text(event.value)
+        if readable is not None:
+            _text("value, without its schema", readable)
+        with ui.expansion("the bytes", value=readable is None).props("dense").classes("w-full"):
+            for name, found in (("key", event.key), ("value", event.value)):
+                if found is not None:
+                    _text(name, found.decode(errors="backslashreplace"))
 
 
-def _shown(found: bytes) -> str:
-    text = found.decode(errors="backslashreplace")
+def _text(title: str, text: str) -> None:
+    ui.label(title).classes("text-gray-500")
+    ui.label(_shortened(text)).classes("font-mono whitespace-pre-wrap break-all")
+
+
+def payload_text(found: bytes) -> str | None:
+    """Return what a JSON document says beside its schema; None: it is no such document."""
+    payload = _payload(found)
+    return None if payload is None else json.dumps(payload, indent=2, ensure_ascii=False)
+
+
+def key_text(key: bytes | None) -> str | None:
+    """Return a key as the page of a row's life reads it; None: that page cannot."""
+    payload = None if key is None else _payload(key)
+    if not isinstance(payload, dict) or not payload:
+        return None
+    values = payload.values()
+    if any(not isinstance(value, int | str) or re.search("[,=]", str(value)) for value in values):
+        return json.dumps(payload, ensure_ascii=False)
+    return ",".join(f"{name}={value}" for name, value in payload.items())
+
+
+def _payload(found: bytes) -> Any:
+    try:
+        document = json.loads(found)
+    except ValueError:
+        return None
+    is_with_schema = isinstance(document, dict) and document.keys() == {"schema", "payload"}
+    return document["payload"] if is_with_schema else document
+
+
+def _shortened(text: str) -> str:
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]} … ({len(text):,} characters)"
