@@ -9,7 +9,8 @@ from datetime import timedelta
 import pytest
 
 from tests.console.views import NOW, ORDERS, USERS, commit, trends_of, view_of, well
-from tributary.console.trends import Trends
+from tributary.console.charts import rates_options
+from tributary.console.trends import Rates, Trends
 from tributary.console.view import LakeView
 from tributary.contract.online_snapshot import Reading, Request
 from tributary.operations.table_states import TableState
@@ -72,3 +73,41 @@ def test_the_time_that_a_snapshot_still_takes_follows_from_its_rate() -> None:
 def test_a_snapshot_that_does_not_move_has_no_time_left_to_tell() -> None:
     assert trends_of(*snapshots(100, 100)).time_left(ORDERS, reading(100)) is None
     assert Trends().time_left(ORDERS, reading(100)) is None
+
+
+def test_the_time_to_apply_events_follows_from_the_rate_at_which_they_get_fewer() -> None:
+    trends = trends_of(look(0, 1000, 500), look(2, 1020, 440))
+    assert trends.rates[-1].applied == 40.0
+    assert trends.time_to_apply(440, are_new_ones_counted=True) == timedelta(seconds=11)
+    assert trends.time_to_apply(450, are_new_ones_counted=False) == timedelta(seconds=15)
+
+
+def test_nobody_knows_the_time_to_apply_events_that_do_not_get_fewer() -> None:
+    trends = trends_of(look(0, 1000, 500), look(2, 1100, 600))
+    assert trends.time_to_apply(600, are_new_ones_counted=True) is None
+    assert trends.time_to_apply(600, are_new_ones_counted=False) is None
+    assert Trends().time_to_apply(600, are_new_ones_counted=True) is None
+
+
+def test_the_chart_of_rates_has_a_gap_where_nobody_looked() -> None:
+    seen = [Rates(NOW + timedelta(seconds=seconds), 5.0, 1.0) for seconds in (0, 2, 60, 62)]
+    (into_kafka, _) = rates_options(seen, NOW, seconds=2)["series"]
+    start = NOW.timestamp() * 1000
+    assert [(at - start, rate) for at, rate in into_kafka["data"]] == [
+        (0, 5.0),
+        (2000, 5.0),
+        (60000, None),
+        (60000, 5.0),
+        (62000, 5.0),
+    ]
+
+
+def test_a_table_stays_in_the_first_snapshot_until_the_last_one_has_a_commit() -> None:
+    new = replace(well(9), table=USERS, ended=9, commit=None)
+    trends = trends_of(view_of(replace(well(7), ended=7, commit=None), new))
+    trends.add(view_of(replace(well(0), ended=7), new))
+    assert trends.first_snapshot == {ORDERS, USERS}
+    shown = view_of(replace(well(0), ended=7), new).catching_up(trends.first_snapshot)
+    assert [(one.table, one.applied, one.total) for one in shown] == [(USERS, 0, 9), (ORDERS, 7, 7)]
+    trends.add(view_of(replace(well(0), ended=7), replace(well(0), table=USERS, ended=9)))
+    assert trends.first_snapshot == set()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -9,13 +10,20 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from connectors.engines.source_log import SourceLog
 from tests.console.views import ORDERS, USERS, blocked, commit, left_out, trends_of, view_of, well
+from tributary.api.row_events import parse_key
 from tributary.console.pages.alerts import limits_of
 from tributary.console.pages.ask import as_csv, completions, quoted
 from tributary.console.pages.frame import ago, cell, counted, table_path
+from tributary.console.pages.pipeline import catching_up_text, left_text
+from tributary.console.pages.quarantine import key_text, payload_text
 from tributary.console.pages.table import commit_rows
 from tributary.console.pages.tables import changes_of, rows_of
+from tributary.console.view import CatchingUp
 from tributary.contract.alerts import Alerts
+from tributary.contract.pause import Pause
+from tributary.contract.table_name import TableName
 
 
 def test_the_grid_has_a_row_for_each_table_also_without_a_commit() -> None:
@@ -63,6 +71,65 @@ def test_only_rules_that_count_are_listed() -> None:
 def test_what_needs_a_person_is_listed() -> None:
     assert [table.table for table in view_of(blocked(), left_out()).to_look_at] == [ORDERS, USERS]
     assert view_of(well()).is_well
+
+
+def test_a_first_snapshot_is_shown_with_the_rows_that_are_still_to_come() -> None:
+    events = TableName("web", "public", "events")
+    behind = replace(well(behind=60), ended=100)
+    log = SourceLog(first={ORDERS: 400, events: 50})
+    view = replace(view_of(behind, left_out()), logs={"web": log})
+    assert view.catching_up() == (
+        CatchingUp(ORDERS, 40, 100, 400, is_new=True),
+        CatchingUp(events, 0, 0, 50, is_new=True),
+    )
+    text = catching_up_text(100, 450, 40, trends_of(view), is_first=True)
+    assert text == "Of about 450 rows, 100 are in Kafka and 40 in the lake"
+
+
+def test_a_table_without_a_commit_is_part_of_a_first_snapshot_until_it_has_one() -> None:
+    new = replace(well(behind=7), ended=7, commit=None)
+    assert view_of(new).catching_up() == (CatchingUp(ORDERS, 0, 7, 7, is_new=True),)
+    empty = replace(well(behind=0), ended=0, commit=None)
+    assert view_of(empty).catching_up() == ()
+
+
+def test_a_table_that_has_much_to_apply_is_shown_unless_it_stands() -> None:
+    late = replace(well(behind=3000), ended=5000)
+    view = replace(view_of(late), logs={"web": SourceLog()})
+    assert view.catching_up() == (CatchingUp(ORDERS, 2000, 5000, 5000),)
+    text = catching_up_text(5000, 5000, 2000, trends_of(view), is_first=False)
+    assert text == "3,000 events in Kafka are not in the lake yet"
+    paused = replace(late, paused=Pause(ORDERS, "2026-01-02T03:04:05+00:00"))
+    for table in (well(), paused, replace(blocked(), behind=3000, ended=5000)):
+        assert view_of(table).catching_up() == ()
+
+
+def test_how_long_something_takes_is_in_seconds_or_minutes() -> None:
+    assert left_text(timedelta(seconds=99)) == "99 s left"
+    assert left_text(timedelta(hours=2)) == "120 min left"
+
+
+@pytest.mark.parametrize(
+    ("key", "text"),
+    [
+        (b'{"schema": {}, "payload": {"id": 4}}', "id=4"),
+        (b'{"order": 7, "line": "a"}', "order=7,line=a"),
+        (b'{"name": "a=b,c"}', '{"name": "a=b,c"}'),
+        (b'{"at": 1.5}', '{"at": 1.5}'),
+        (b"7", None),
+        (b"\xff", None),
+        (None, None),
+    ],
+)
+def test_a_quarantined_key_is_shown_as_the_page_of_a_rows_life_reads_it(key: Any, text: str | None) -> None:
+    assert key_text(key) == text
+    if text is not None:
+        assert parse_key(text)
+
+
+def test_the_payload_of_a_quarantined_event_is_shown_without_its_schema() -> None:
+    assert payload_text(b'{"schema": {"type": "struct"}, "payload": {"op": "u"}}') == '{\n  "op": "u"\n}'
+    assert payload_text(b"\xffnot JSON") is None
 
 
 def test_a_commit_is_a_row() -> None:

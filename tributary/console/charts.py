@@ -14,6 +14,7 @@ from tributary.operations.boards.answers import Lines, Points, Slices
 _GRAY = "#8a8f98"
 """Readable on white and on black."""
 _RATES_SECONDS = 300
+_LOOKS_IN_A_GAP = 5
 _LARGEST, _SMALLEST = 48.0, 6.0
 """Diameters of bubbles in pixels."""
 
@@ -33,8 +34,11 @@ def chart_options(tile: Tile, what: Lines | Slices | Points) -> dict[str, Any]:
             return _scatter(what)
 
 
-def rates_options(rates: Sequence[Rates], now: datetime) -> dict[str, Any]:
-    """Return the chart of the events that Kafka got, and that the lake applied, in a second."""
+def rates_options(rates: Sequence[Rates], now: datetime, seconds: float) -> dict[str, Any]:
+    """Return the chart of the events that Kafka got, and that the lake applied, in a second.
+
+    seconds  between two looks at the lake. A line ends where nobody looked for much longer.
+    """
     end = now.timestamp() * 1000
     lines = {
         "into Kafka": [(one.at, one.entered) for one in rates],
@@ -50,11 +54,22 @@ def rates_options(rates: Sequence[Rates], now: datetime) -> dict[str, Any]:
                 "name": name,
                 "type": "line",
                 "showSymbol": False,
-                "data": [[at.timestamp() * 1000, round(rate, 1)] for at, rate in points],
+                "data": _with_gaps(points, _LOOKS_IN_A_GAP * seconds),
             }
             for name, points in lines.items()
         ],
     }
+
+
+def _with_gaps(points: Sequence[tuple[datetime, float]], seconds: float) -> list[list[float | None]]:
+    """Return the points of a line, with a point without a value between two that are too far apart."""
+    data: list[list[float | None]] = []
+    for at, rate in points:
+        moment = at.timestamp() * 1000
+        if data and data[-1][0] is not None and moment - data[-1][0] > seconds * 1000:
+            data.append([moment, None])
+        data.append([moment, round(rate, 1)])
+    return data
 
 
 def _base(trigger: str) -> dict[str, Any]:

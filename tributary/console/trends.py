@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -45,6 +45,7 @@ class Trends:
 
     _looks: deque[_Look] = field(default_factory=deque)
     _rates: deque[Rates] = field(default_factory=deque)
+    _first: set[TableName] = field(default_factory=set)
     _freshness: dict[TableName, deque[tuple[str, float]]] = field(default_factory=dict)
 
     def add(self, view: LakeView) -> None:
@@ -65,12 +66,19 @@ class Trends:
         while self._rates and self._rates[0].at < view.at - _KEPT:
             self._rates.popleft()
         self._looks.append(look)
+        new = {one.table for one in view.catching_up() if one.is_new}
+        self._first = self._first | new if new else set()
         for table in view.tables:
             if table.commit is None or table.commit.freshness is None:
                 continue
             seen = self._freshness.setdefault(table.table, deque(maxlen=_COMMITS))
             if not seen or seen[-1][0] != table.commit.instant:
                 seen.append((table.commit.instant, table.commit.freshness.p95 / 1000))
+
+    @property
+    def first_snapshot(self) -> Collection[TableName]:
+        """The tables of a first snapshot that is under way, also those that are through with it."""
+        return frozenset(self._first)
 
     @property
     def rates(self) -> Sequence[Rates]:
@@ -80,6 +88,17 @@ class Trends:
     def freshness(self, table: TableName) -> tuple[float, ...]:
         """Return the p95 of a table's last commits in seconds, oldest first."""
         return tuple(seconds for _, seconds in self._freshness.get(table, ()))
+
+    def time_to_apply(self, events: int, *, are_new_ones_counted: bool) -> timedelta | None:
+        """Return how long the lake takes to apply events at its present rate, if that is known.
+
+        are_new_ones_counted  whether the events that come meanwhile are among these
+        """
+        if not self._rates:
+            return None
+        last = self._rates[-1]
+        speed = last.applied - (0 if are_new_ones_counted else last.entered)
+        return timedelta(seconds=events / speed) if speed > 0 else None
 
     def time_left(self, table: TableName, snapshot: Reading) -> timedelta | None:
         """Return how long an online snapshot still takes at its present rate, if that is known."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TypeVar
@@ -79,6 +79,29 @@ class OpenAlert:
     channel: str
 
 
+MUCH = 1_000
+"""A table with at least so many events to apply is shown as one that catches up."""
+_NOT_APPLIED = ("blocked", "left out", "paused", "orphan", "kept")
+"""The states of tables that an ingest leaves as they are."""
+
+
+@dataclass(frozen=True)
+class CatchingUp:
+    """A table that has many events to apply.
+
+    applied  how many events it holds
+    read     how many events Kafka has
+    total    how many Kafka will have, if the connector reads the table now: about as many as it has rows
+    is_new   whether it is part of a first snapshot
+    """
+
+    table: TableName
+    applied: int
+    read: int
+    total: int
+    is_new: bool = False
+
+
 @dataclass(frozen=True)
 class LakeView:
     """A lake as it was at a time.
@@ -97,6 +120,26 @@ class LakeView:
     steps: ChosenSteps | None = None
     logs: Mapping[str, SourceLog] = field(default_factory=dict)
     quarantined: Mapping[TableName, int] | None = None
+
+    def catching_up(self, also: Collection[TableName] = ()) -> tuple[CatchingUp, ...]:
+        """Return the tables of a first snapshot, and all that have much to apply, the largest first.
+
+        also  tables of a first snapshot that may be through with it
+        """
+        expected = {table: rows for log in self.logs.values() for table, rows in (log.first or {}).items()}
+        states = {one.table: one for one in self.tables}
+        found = []
+        for table in expected.keys() | states.keys():
+            state = states.get(table)
+            if state is not None and (state.state in _NOT_APPLIED or state.ended is None):
+                continue
+            read = 0 if state is None else state.ended or 0
+            behind = 0 if state is None else state.behind or 0
+            is_new = table in expected or state is None or state.commit is None
+            if behind >= MUCH or table in also or (is_new and (read or table in expected)):
+                total = max(read, expected.get(table, 0))
+                found.append(CatchingUp(table, read - behind, read, total, is_new))
+        return tuple(sorted(found, key=lambda one: (-one.total, one.table)))
 
     @property
     def is_well(self) -> bool:

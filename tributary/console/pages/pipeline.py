@@ -22,10 +22,13 @@ from tributary.console.pages.frame import (
     state_badge,
     table_path,
 )
+from tributary.console.pages.problems import Problem, problem_card, problem_of
+from tributary.console.trends import Trends
 from tributary.console.view import LakeView, Part
 from tributary.contract.online_snapshot import Reading
-from tributary.contract.remedies import in_words
-from tributary.operations.verify.view import examples_of, sentence
+from tributary.contract.table_name import TableName
+
+_MOST_BARS = 10
 
 
 def add(console: Console) -> None:
@@ -41,13 +44,24 @@ def add(console: Console) -> None:
                 _summary(view)
                 _way_of_a_row(console, view)
                 _to_look_at(console, view)
+                _catching_up(console, view)
                 _read_again(console, view)
 
             content(view)
-            chart = None
-            if any(table.ended is not None for table in view.tables):
-                ui.label("Events in a second").classes("text-lg font-bold")
-                chart = ui.echart(rates_options(console.trends.rates, view.at)).classes("w-full h-48")
+            chart_place = ui.column().classes("w-full gap-4")
+            chart: ui.echart | None = None
+
+            def draw_rates(view: LakeView) -> None:
+                nonlocal chart
+                options = rates_options(console.trends.rates, view.at, console.shown.seconds)
+                if chart is not None:
+                    chart.options.update(options)
+                elif any(table.ended is not None for table in view.tables):
+                    with chart_place:
+                        ui.label("Events in a second").classes("text-lg font-bold")
+                        chart = ui.echart(options).classes("w-full h-48")
+
+            draw_rates(view)
 
             @ui.refreshable
             def servers(view: LakeView) -> None:
@@ -59,8 +73,7 @@ def add(console: Console) -> None:
                 view = await console.view()
                 content.refresh(view)
                 servers.refresh(view)
-                if chart is not None:
-                    chart.options.update(rates_options(console.trends.rates, view.at))
+                draw_rates(view)
 
             ui.timer(console.shown.seconds, look)
 
@@ -176,31 +189,54 @@ def _to_look_at(console: Console, view: LakeView) -> None:
     ui.label("To do").classes("text-lg font-bold")
     for part in parts:
         path = None if part.log is None else _log_path(part.log)
-        _problem(part.name, part.problem or "", part.remedy, path)
+        problem_card(Problem(part.problem or "", part.remedy), part.name, path)
+    more = "" if console.actions is None else "Open the table, which has buttons for these commands"
     for table in view.to_look_at:
-        name, path = str(table.table), table_path(table.table)
-        if table.left_out is not None:
-            remedy = " ".join(filter(None, table.left_out.remedies))
-            _problem(name, " ".join(table.left_out.reasons), remedy, path)
-        elif table.outcome is not None:
-            remedy = in_words(table.outcome.remedies, console.shown.words)
-            _problem(name, table.outcome.reason, remedy, path)
-        elif table.snapshot is not None:
-            command = f"tributary snapshot {name}"
-            _problem(name, "; ".join(table.snapshot.request.reasons), f"Run {command}.", path)
-        elif table.verified is not None:
-            _problem(name, sentence(table.verified), "; ".join(examples_of(table.verified)), path)
+        if (problem := problem_of(table, console)) is not None:
+            problem_card(problem, str(table.table), table_path(table.table), more)
 
 
-def _problem(name: str, reason: str, remedy: str, path: str | None = None) -> None:
-    with ui.card().classes("w-full border-l-4 border-orange-500 gap-1"):
-        if path is None:
-            ui.label(name).classes("font-bold")
-        else:
-            ui.link(name, path).classes("font-bold")
-        ui.label(reason)
-        if remedy:
-            ui.label(remedy).classes("text-gray-500")
+def _catching_up(console: Console, view: LakeView) -> None:
+    """Show how far the first snapshot is, and tables that have much to apply."""
+    tables = view.catching_up(console.trends.first_snapshot)
+    if not tables:
+        return
+    read, total = sum(one.read for one in tables), sum(one.total for one in tables)
+    applied = sum(one.applied for one in tables)
+    is_first = any(one.is_new for one in tables)
+    ui.label("First snapshot" if is_first else "Catching up").classes("text-lg font-bold")
+    ui.label(catching_up_text(read, total, applied, console.trends, is_first=is_first))
+    for one in tables[:_MOST_BARS]:
+        about = "" if one.read == one.total else "about "
+        text = f"{one.applied:,} of {about}{one.total:,}"
+        _bar(one.table, _part(one.applied, one.total), text, _part(one.read, one.total))
+    if len(tables) > _MOST_BARS:
+        ui.label(f"and {counted(len(tables) - _MOST_BARS, 'more table')}").classes("text-gray-500")
+
+
+def _bar(table: TableName, part: float, text: str, buffer: float | None = None) -> None:
+    """Show how far a table is: its name, a bar and a text, one below the other on a phone."""
+    with ui.element("div").classes("w-full grid items-center gap-x-3 sm:grid-cols-[15rem_1fr_18rem]"):
+        ui.link(str(table), table_path(table)).classes("break-all")
+        bar = ui.linear_progress(part, show_value=False, size="10px").props("rounded")
+        if buffer is not None:
+            bar.props(f"buffer={buffer}")
+        bar.props["aria-label"] = table.table  # Not parsed, because a name can hold quotes.
+        ui.label(text)
+
+
+def _part(number: int, total: int) -> float:
+    return round(number / total, 4) if total else 1.0
+
+
+def catching_up_text(read: int, total: int, applied: int, trends: Trends, *, is_first: bool) -> str:
+    """Return how many of the rows or events have come how far, and how long it still takes."""
+    left = trends.time_to_apply(total - applied, are_new_ones_counted=is_first)
+    told = "" if left is None else f": about {left_text(left)}"
+    if not is_first:
+        return f"{total - applied:,} events in Kafka are not in the lake yet{told}"
+    about = "about " if total > read else ""
+    return f"Of {about}{total:,} rows, {read:,} are in Kafka and {applied:,} in the lake{told}"
 
 
 def _read_again(console: Console, view: LakeView) -> None:
@@ -210,12 +246,8 @@ def _read_again(console: Console, view: LakeView) -> None:
         return
     ui.label("Tables that are read again").classes("text-lg font-bold")
     for name, snapshot in found:
-        with ui.row().classes("items-center gap-3 w-full"):
-            ui.link(str(name), table_path(name)).classes("min-w-48")
-            part = snapshot.rows / snapshot.total if snapshot.total else 0.0
-            bar = ui.linear_progress(part, show_value=False).classes("grow min-w-32")
-            bar.props["aria-label"] = name.table  # Not parsed, because a name can hold quotes.
-            ui.label(snapshot_text(snapshot, console.trends.time_left(name, snapshot)))
+        part = snapshot.rows / snapshot.total if snapshot.total else 0.0
+        _bar(name, part, snapshot_text(snapshot, console.trends.time_left(name, snapshot)))
 
 
 def snapshot_text(snapshot: Reading, left: timedelta | None) -> str:
@@ -225,8 +257,13 @@ def snapshot_text(snapshot: Reading, left: timedelta | None) -> str:
     text = f"{min(snapshot.rows, snapshot.total):,} of about {snapshot.total:,} rows"
     if left is None:
         return text
+    return f"{text}, {left_text(left)}"
+
+
+def left_text(left: timedelta) -> str:
+    """Return how long something still takes."""
     seconds = round(left.total_seconds())
-    return f"{text}, {seconds} s left" if seconds < 100 else f"{text}, {round(seconds / 60):,} min left"
+    return f"{seconds} s left" if seconds < 100 else f"{round(seconds / 60):,} min left"
 
 
 def _servers(view: LakeView) -> None:
