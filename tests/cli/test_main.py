@@ -15,6 +15,7 @@ COMMANDS = (
     "demo",
     "demo-engines",
     "demo-dynamodb",
+    "demo-sql",
     "init",
     "start",
     "up",

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -22,18 +24,26 @@ from tributary.cli.demo_steps import (
 )
 from tributary.cli.live_view import live_view
 from tributary.cli.startup_view import start_pipeline
+from tributary.contract.errors import TributaryError
 from tributary.contract.lake import Lake
 from tributary.contract.source import Source
 from tributary.local.databases import SourceDatabase
 from tributary.local.pipeline import Seed
 from tributary.local.status import read_status
+from tributary.operations.keeping import in_a_thread
+from tributary.operations.remedy_words import remedy_words
 from tributary.operations.workspace import Workspace
 from tributary.tickit.generator import generate
 from tributary.tickit.load import is_loaded, write_tickit
 from tributary.tickit.schema import SCHEMA, TABLES
+from tributary.tickit.statements import shop_errors
 from tributary.tickit.workload import Plan, Summary, apply_workload
 
 LAKE_FILE = "demo-lake.toml"
+
+TRANSACTIONS_A_SECOND = 5.0
+"""How fast the shop trades while somebody looks at it: enough to see it move, and little work."""
+_SECONDS_TO_RETRY = 5.0
 
 
 @dataclass(frozen=True)
@@ -52,7 +62,7 @@ def run_demo(
     `ask_lake` is called once everything is in the lake.
     """
     with phases.phase("Starting PostgreSQL, Kafka, Kafka Connect and S3, and loading the shop's database"):
-        start_pipeline(workspace, phases.console, seed=_seed(plan, phases.console))
+        start_pipeline(workspace, phases.console, seed=load_shop(plan.scale, phases.console))
     with following(workspace, phases.console) as run, live_view(phases.console) as show:
         with phases.phase("Ingesting the snapshot"):
             meanwhile(partial(wait_until_lake_holds_all, workspace), run, show)
@@ -83,11 +93,13 @@ def check_lake(lake: Lake) -> None:
     )
 
 
-def _seed(plan: DemoPlan, console: Console) -> Seed:
+def load_shop(scale: float, console: Console) -> Seed:
+    """Return what fills the shop's database at the pipeline's start, unless it is filled already."""
+
     def load(_: Source, connection: Any) -> None:
         if not is_loaded(connection):
             started = time.monotonic()
-            rows = write_tickit(connection, generate(plan.scale))
+            rows = write_tickit(connection, generate(scale))
             seconds = time.monotonic() - started
             console.print(
                 f"  {rows:,} rows loaded into {connection.info.dbname} in {seconds:.1f} s", highlight=False
@@ -97,7 +109,35 @@ def _seed(plan: DemoPlan, console: Console) -> Seed:
 
 
 def _trade(workspace: Workspace, plan: Plan, stop: threading.Event) -> Summary:
-    (source,) = workspace.lake.sources
-    database = SourceDatabase(workspace.lake, source, workspace.state, workspace.settings)
-    with database.connect() as connection:
+    with shop_database(workspace).connect() as connection:
         return apply_workload(connection, plan, stop=stop)
+
+
+def shop_database(workspace: Workspace) -> SourceDatabase:
+    """Return the database of a lake that `check_lake` accepts."""
+    (source,) = workspace.lake.sources
+    return SourceDatabase(workspace.lake, source, workspace.state, workspace.settings)
+
+
+@contextmanager
+def trading(workspace: Workspace, tell: Callable[[str], None]) -> Iterator[None]:
+    """Let the shop trade in a thread as long as the context lasts: ordinary transactions only.
+
+    If the database fails, the thread tells so, and tries again.
+    """
+    stop = threading.Event()
+
+    def trade() -> None:
+        # The rare transactions come after a share of the plan, so in an endless plan they never come.
+        plan = Plan(sys.maxsize, TRANSACTIONS_A_SECOND)
+        while not stop.is_set():
+            try:
+                with shop_errors():
+                    _trade(workspace, plan, stop)
+            except TributaryError as error:
+                tell(f"The shop does not trade now: {error.text(remedy_words)}")
+                plan = replace(plan, seed=plan.seed + 1)
+                stop.wait(_SECONDS_TO_RETRY)
+
+    with in_a_thread(trade, stop, "trade"):
+        yield

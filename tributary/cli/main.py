@@ -15,7 +15,7 @@ import typer
 from tributary.cli.commands.alerts import alerts
 from tributary.cli.commands.boards import boards
 from tributary.cli.commands.console import console
-from tributary.cli.commands.demo import demo, demo_dynamodb, demo_engines
+from tributary.cli.commands.demo import demo, demo_dynamodb, demo_engines, demo_sql
 from tributary.cli.commands.derive import derive, lineage
 from tributary.cli.commands.export import export
 from tributary.cli.commands.forgetting import erase, maintain
@@ -58,6 +58,7 @@ app = typer.Typer(
 app.command(rich_help_panel="Run the pipeline")(demo)
 app.command("demo-engines", rich_help_panel="Run the pipeline")(demo_engines)
 app.command("demo-dynamodb", rich_help_panel="Run the pipeline")(demo_dynamodb)
+app.command("demo-sql", rich_help_panel="Run the pipeline")(demo_sql)
 app.command(rich_help_panel="Run the pipeline")(init)
 app.command(rich_help_panel="Run the pipeline")(start)
 app.command(rich_help_panel="Run the pipeline")(up)

@@ -11,7 +11,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tributary.cli.commands.options import DEFAULT_LAKE_FILE, LakeFile
+from tributary.cli.commands.options import (
+    DEFAULT_LAKE_FILE,
+    DEFAULT_STATE_FOLDER,
+    LakeFile,
+    StateFolderPath,
+)
 from tributary.cli.rendering import duration_text, output, print_answer, print_table
 from tributary.operations.workspace import Workspace
 
@@ -197,6 +202,30 @@ def demo_dynamodb(
         state,
         keep_running,
     )
+
+
+def demo_sql(
+    sql: Annotated[str, typer.Argument(metavar="SQL", help="A statement, in PostgreSQL's dialect.")],
+    lake: LakeFile = DEFAULT_LAKE_FILE,
+    state: StateFolderPath = DEFAULT_STATE_FOLDER,
+) -> None:
+    """Run SQL in the ticket shop's PostgreSQL, to change what the lake follows.
+
+    The shop runs while tributary start --demo does. tributary query asks the lake instead.
+
+    Example: tributary demo-sql "UPDATE venue SET venuename = 'City Hall' WHERE venueid = 1"
+    """
+    from tributary.cli.demo import check_lake, shop_database
+    from tributary.tickit.statements import run_statement
+
+    workspace = Workspace.open(lake, state)
+    check_lake(workspace.lake)
+    workspace.require("postgres")
+    with shop_database(workspace).connect() as connection:
+        answer = run_statement(connection, sql)
+    if answer.rows is not None:
+        print_table(answer.columns, answer.rows)
+    output.print(answer.told, highlight=False)
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -36,6 +37,15 @@ def start(
     read_only: Annotated[
         bool, typer.Option("--read-only", help="Show no button in the console that changes something.")
     ] = False,
+    demo: Annotated[
+        bool, typer.Option("--demo", help="Follow the demo's ticket shop, which trades all the time.")
+    ] = False,
+    scale: Annotated[
+        float,
+        typer.Option(
+            "--scale", min=0.0001, max=10, help="With --demo: the size of the shop; 1 is 424,319 rows."
+        ),
+    ] = 0.1,
     lake: LakeFile = DEFAULT_LAKE_FILE,
     state: StateFolderPath = DEFAULT_STATE_FOLDER,
 ) -> None:
@@ -47,7 +57,12 @@ def start(
     If the Spark app or a server dies, the command says so and starts it again. If the Spark app dies over and
     over, the command ends with the reason. Passwords come from the environment variables that the lake file
     names. On a terminal, the command asks for those that are missing.
+
+    With --demo, the database is a ticket shop of the command's own. If this folder has no lake.toml, the
+    command writes the shop's. tributary demo-sql runs SQL in the shop's database.
     """
+    from tributary.cli.demo import LAKE_FILE, check_lake, load_shop, trading
+    from tributary.cli.demo_steps import write_lake_file
     from tributary.cli.startup_view import start_pipeline
     from tributary.console.console import Console
     from tributary.console.local_lake import LocalLake
@@ -59,11 +74,16 @@ def start(
     from tributary.operations.snapshots.keeper import SnapshotKeeper
     from tributary.operations.verify.rounds import VerifyKeeper
 
+    if demo and lake == DEFAULT_LAKE_FILE and not lake.exists():
+        write_lake_file(LAKE_FILE, lake)
+        output.print(f"Wrote {lake}, the lake file of the demo.", highlight=False)
     workspace = Workspace.open(lake, state)
+    if demo:
+        check_lake(workspace.lake)
     require_free(port, CONSOLE_PORT)
     _ask_for_missing_passwords(workspace)
     try:
-        start_pipeline(workspace, messages)
+        start_pipeline(workspace, messages, seed=load_shop(scale, messages) if demo else None)
         follower = Follower(
             start=lambda: start_ingest(workspace, messages, follow=True),
             tell=tell,
@@ -75,7 +95,8 @@ def start(
         keeper = SnapshotKeeper(workspace, tell)
         alerts = AlertKeeper(workspace, tell, remedy_words)
         verification = VerifyKeeper(workspace, tell)
-        with follower.running(), keeper.running(), alerts.running(), verification.running():
+        trade = trading(workspace, tell) if demo else nullcontext()
+        with follower.running(), keeper.running(), alerts.running(), verification.running(), trade:
             serve(
                 Console(LocalLake(workspace, follower), has_buttons=not read_only),
                 port,
