@@ -34,18 +34,41 @@ def add(console: Console) -> None:
             row = ui.column().classes("w-full")
             events = ui.column().classes("w-full gap-2")
 
+            asked, is_looking = 0, False
+
             async def look() -> None:
+                """Show the events. Who asks again meanwhile gets a second answer, in place of the first."""
+                nonlocal asked, is_looking
+                asked += 1
+                if is_looking:
+                    return
+                is_looking, answered = True, 0
+                button.props("loading")
+                try:
+                    while answered != asked:
+                        answered = asked
+                        await look_once()
+                finally:
+                    is_looking = False
+                    button.props(remove="loading")
+
+            async def look_once() -> None:
                 nonlocal found
+                failure: TributaryError | None = None
+                now: Sequence[RowEvent] = ()
+                try:
+                    if chosen.value:
+                        now = await console.row_events(str(chosen.value), str(typed.value or ""))
+                except TributaryError as error:
+                    failure = error
                 events.clear()
-                found = ()
+                found = now
                 with events:
+                    if failure is not None:
+                        show_error(failure, console)
+                        return
                     if not chosen.value:
                         ui.label("Choose a table.")
-                        return
-                    try:
-                        found = await console.row_events(str(chosen.value), str(typed.value or ""))
-                    except TributaryError as error:
-                        show_error(error, console)
                         return
                     if not found:
                         ui.label("Bronze has no event of this key.")
@@ -96,7 +119,11 @@ def _event(event: RowEvent) -> None:
             ui.label(_origin(event)).classes("text-gray-500 text-sm break-all")
         if event.changed:
             for name, (old, new) in event.changed.items():
-                ui.label(f"{name}: {_shown(old)} → {_shown(new)}").classes("font-mono break-all")
+                with ui.row().classes("items-center gap-2 font-mono"):
+                    ui.label(f"{name}: {_shown(old)}").classes("break-all")
+                    # Not every font for code has an arrow.
+                    ui.icon("arrow_forward", size="xs").props('aria-label="became"')
+                    ui.label(_shown(new)).classes("break-all")
         elif (row := event.after or event.before) is not None:
             text = ", ".join(f"{name} = {_shown(value)}" for name, value in row.items())
             ui.label(text).classes("font-mono break-all")
