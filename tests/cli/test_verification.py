@@ -413,6 +413,7 @@ def found(*rows: FoundRow, problem: str | None = None, equal_us: int | None = 1_
     [
         ([FoundRow({"id": "1"}, "changed", {"a": ("1", "2")})], 0, "Only the column a differs"),
         ([FoundRow({"id": "1"}, "changed", {"a": ("1", "2")})], 3, "3 of its events are in quarantine"),
+        ([FoundRow({"id": "1"}, "changed", {"a": ("1", "2")})], 1, "1 of its events is in quarantine"),
         ([FoundRow({"id": "1"}, "missing", {})], 0, "missing in the lake"),
         ([FoundRow({"id": "1"}, "extra", {})], 0, "dropped or detached partition"),
         ([FoundRow({"id": "1"}, "repeated", {})], 0, "rebuild the table"),

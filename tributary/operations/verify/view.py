@@ -79,8 +79,9 @@ def command(found: Verification, snapshot: str = SNAPSHOT) -> str:
 def cause_of(found: Verification, quarantined: int) -> str:
     """Return the likely cause of a table's differences, as sentences."""
     if quarantined:
+        be, they = ("is", "it was") if quarantined == 1 else ("are", "they were")
         return (
-            f"{quarantined:,} of its events are in quarantine, so the likely cause is that they were not "
+            f"{quarantined:,} of its events {be} in quarantine, so the likely cause is that {they} not "
             "applied: see tributary quarantine list."
         )
     kinds = {row.kind for row in found.found}
