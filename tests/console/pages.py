@@ -212,9 +212,10 @@ def fit_on_a_phone(walk: Walk, table: str) -> None:
             assert dark != "rgb(255, 255, 255)", path
 
 
-def keep(page: Page, name: str) -> None:
-    """Keep a picture for the docs if texts and pictures are renewed."""
+def keep(page: Page, name: str, *, settled: float = 2, height: int = 720) -> None:
+    """Keep a picture for the docs if texts and pictures are renewed, after so many seconds."""
     if os.environ.get(RENEW):
         IMAGES.mkdir(exist_ok=True)
-        page.wait_for_timeout(2000)
+        page.set_viewport_size({"width": 1280, "height": height})
+        page.wait_for_timeout(settled * 1000)
         page.screenshot(path=IMAGES / f"{name}.png")
