@@ -42,7 +42,8 @@ def _how_to_begin() -> None:
         ui.link("The first page", "/")
         ui.label("says what needs a person.")
     ui.label(
-        "To get alerts in a chat, put the URL of its webhook into CHAT_WEBHOOK, add this, and start again:"
+        "To get alerts in a chat, put the URL of its webhook into CHAT_WEBHOOK, add this to the lake file, "
+        "and start again:"
     )
     ui.label(_EXAMPLE).classes("font-mono whitespace-pre-wrap")
     ui.label("docs/lake-file.md describes all rules, and how to get mails.").classes("text-gray-500")
