@@ -81,6 +81,15 @@ def test_the_next_command_reads_what_is_new_and_tells_the_same(listed: Listed, t
     assert path.stat().st_mode & 0o777 == 0o600
 
 
+def test_a_kept_commit_tells_no_schema_and_a_table_that_is_gone_is_forgotten(listed: Listed) -> None:
+    listed.commit = replace(commit(), schema="{}")
+    commits = LastCommits()
+    assert read(commits) == LastCommit("20260102030400000", commit())
+    read(commits, "silver/users")
+    commits.keep_only(["silver/users"])
+    assert commits.all().keys() == {"silver/users"}
+
+
 @pytest.mark.parametrize("whole", ['{"tables"', '"commit":{', 'version\\":', 'topic\\"'])
 def test_a_damaged_file_only_costs_a_read(listed: Listed, tmp_path: Path, whole: str) -> None:
     path = tmp_path / "commits.json"

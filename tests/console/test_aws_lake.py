@@ -15,6 +15,7 @@ from spark_app.run.outcome import OUTCOME_FILE, Outcome
 from tests.cli.deployed import ACCOUNT, ITEMS, NAMES, REGION, Deployed, deploy, moto_aws
 from tests.console.views import commit
 from tributary.api.lake_files import LocalFiles
+from tributary.api.last_commits import LastCommits
 from tributary.api.open_lake import OpenLake, TableSummary
 from tributary.api.table import Table
 from tributary.aws.session import AwsError, AwsSession
@@ -40,7 +41,7 @@ BEGAN = datetime(2026, 11, 20, 10, tzinfo=UTC)
 class WithoutTables:
     """A lake before its first commit."""
 
-    def tables(self) -> tuple[TableSummary, ...]:
+    def tables(self, _: LastCommits) -> tuple[TableSummary, ...]:
         return ()
 
 

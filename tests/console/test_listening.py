@@ -28,6 +28,7 @@ from tributary.console.listening import TOKEN_VARIABLE, Loopback, Network, Netwo
 
 TOKEN = "0123456789abcdef0123"
 HOST = "lake.example.org"
+LATER = 9_999_999_999
 PAGE = {"accept": "text/html"}
 BEARER = {"authorization": f"Bearer {TOKEN}"}
 
@@ -74,7 +75,6 @@ def network(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Network]:
     names = (HOST, "*.lakes.example.org", "127.0.0.1")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(TOKEN_VARIABLE, TOKEN)
-        patch.setattr(login, "_SECONDS_AFTER_A_WRONG_TOKEN", 0)
         files = certificate_files(tmp_path_factory.mktemp("tls"), names)
         found = Network.open("127.0.0.1", free_port(), *files)
         server = uvicorn.Server(
@@ -155,17 +155,21 @@ def test_a_program_with_the_token_gets_in(browser: Browser) -> None:
 
 
 def test_a_person_logs_in_once_and_arrives_where_they_wanted_to_go(browser: Browser) -> None:
+    quoted = browser.ask("/table/shop.public.a%3Fb", headers=PAGE).headers["location"]
+    assert quoted == "/login?next=%2Ftable%2Fshop.public.a%253Fb"
     wanted = browser.ask("/tables?q=a%26b", headers=PAGE).headers["location"]
     assert browser.ask(wanted).status_code == 200
     answer = browser.log_in(path=wanted)
     assert (answer.status_code, answer.headers["location"]) == (303, "/tables?q=a%26b")
     cookie = answer.headers["set-cookie"].lower()
-    for part in ("httponly", "secure", "samesite=strict", f"max-age={login.SECONDS}"):
+    for part in ("httponly", "secure", "samesite=lax", f"max-age={login.SECONDS}"):
         assert part in cookie
     assert TOKEN not in cookie
     assert browser.ask(answer.headers["location"], headers=PAGE).json() == {"q": "a&b"}
     browser.ask("/logout")
     assert browser.ask("/tables", headers=PAGE).status_code == 303
+    # Whoever is not logged in need not log in to log out.
+    assert browser.ask("/logout", headers=PAGE).headers["location"] == "/login"
 
 
 @pytest.mark.parametrize("token", ["", "x", TOKEN.upper(), TOKEN + " ", "x" * 100_000, "ß"])
@@ -187,7 +191,13 @@ def test_only_a_request_for_a_name_of_the_certificate_from_a_page_of_the_console
         assert browser.ask("/tables", headers=BEARER, host=host).status_code == 200, host
     for host in ("evil.example", f"{HOST}.evil.example", "lakes.example.org", "10.1.2.4", "127.0.0.1.evil"):
         assert browser.ask("/tables", headers=BEARER, host=host).status_code == 403, host
-    for origin in ("https://evil.example", f"https://{HOST}:9999", "null"):
+    for origin in (
+        "https://evil.example",
+        f"https://{HOST}:9999",
+        f"http://{HOST}:{port}",
+        "null",
+        "http://[",
+    ):
         assert browser.log_in(origin=origin).status_code == 403, origin
     assert browser.log_in(origin=f"https://{HOST}:{port}").status_code == 303
 
@@ -197,8 +207,11 @@ def test_only_a_request_for_a_name_of_the_certificate_from_a_page_of_the_console
     [
         ({}, False),
         ({"authorization": f"Bearer {TOKEN}"}, True),
-        ({"cookie": f"other=1; {login.COOKIE}={login.session_of(TOKEN)}"}, True),
-        ({"cookie": f"{login.COOKIE}={login.session_of(TOKEN[::-1])}"}, False),
+        ({"cookie": f"other=1; {login.COOKIE}={login.session_until(TOKEN, LATER)}"}, True),
+        ({"cookie": f"{login.COOKIE}={login.session_until(TOKEN[::-1], LATER)}"}, False),
+        ({"cookie": f"{login.COOKIE}={login.session_until(TOKEN, 1_000_000_000)}"}, False),
+        ({"cookie": f"{login.COOKIE}={login.session_until(TOKEN, LATER).replace('9', '8')}"}, False),
+        ({"cookie": f"{login.COOKIE}=²³.0"}, False),
     ],
 )
 def test_a_web_socket_needs_the_token_or_the_cookie(
@@ -247,15 +260,26 @@ def test_a_network_needs_a_token_that_nobody_guesses(
 
 def test_a_certificate_that_browsers_would_refuse_is_refused_at_the_start(tmp_path: Path) -> None:
     certificate, key = certificate_files(tmp_path, (HOST,), days=-1)
-    with pytest.raises(NetworkUnfit, match="ended"):
+    with pytest.raises(NetworkUnfit, match="expired"):
         Network.open("0.0.0.0", 8642, certificate, key)
-    with pytest.raises(NetworkUnfit, match="names no host"):
+    with pytest.raises(NetworkUnfit, match="no subject alternative name"):
         Network.open("0.0.0.0", 8642, *certificate_files(tmp_path, ()))
     other = tmp_path / "other"
     other.mkdir()
     _, foreign = certificate_files(other, (HOST,))
     with pytest.raises(NetworkUnfit, match="this key"):
         Network.open("0.0.0.0", 8642, certificate, foreign)
+    private = serialization.load_pem_private_key(key.read_bytes(), None)
+    locked = other / "locked.pem"
+    locked.write_bytes(
+        private.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.BestAvailableEncryption(b"a password"),
+        )
+    )
+    with pytest.raises(NetworkUnfit, match="without a password"):
+        Network.open("0.0.0.0", 8642, certificate, locked)
     certificate.write_text("nothing")
     with pytest.raises(NetworkUnfit, match="PEM"):
         Network.open("0.0.0.0", 8642, certificate, key)
@@ -264,4 +288,10 @@ def test_a_certificate_that_browsers_would_refuse_is_refused_at_the_start(tmp_pa
 def test_the_token_is_in_no_text_of_the_network(network: Network) -> None:
     assert TOKEN not in repr(network)
     assert network.url == f"https://{HOST}:{network.port}"
+    for names, url in (
+        ((f"*.{HOST}", HOST), f"https://{HOST}:1"),
+        (("::1",), "https://[::1]:1"),
+        (("*.a",), "https://b:1"),
+    ):
+        assert Network("b", 1, network.certificate, network.key, names, TOKEN).url == url
     assert (Loopback(8642).address, Loopback(8642).url) == ("127.0.0.1", "http://127.0.0.1:8642")

@@ -28,7 +28,7 @@ OF_DBEAVER = {
     "tables": "SHOW FULL TABLES FROM `shop.public`",
     "status": "SHOW TABLE STATUS FROM `shop.public`",
     "columns": "SELECT * FROM information_schema.COLUMNS "
-    "WHERE TABLE_SCHEMA = 'SHOP.public' AND TABLE_NAME = 'orders' ORDER BY ORDINAL_POSITION",
+    "WHERE TABLE_SCHEMA = 'shop.public' AND TABLE_NAME = 'orders' ORDER BY ORDINAL_POSITION",
     "one table": "SELECT * FROM information_schema.TABLES t WHERE t.TABLE_SCHEMA = 'shop.public'",
     "constraints": "SELECT kc.CONSTRAINT_NAME, kc.TABLE_NAME, kc.COLUMN_NAME, kc.ORDINAL_POSITION "
     "FROM INFORMATION_SCHEMA.KEY_COLUMN_USAGE kc WHERE kc.TABLE_SCHEMA = 'shop.public' "

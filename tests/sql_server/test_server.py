@@ -214,3 +214,24 @@ def test_a_client_logs_in_with_the_file_of_options(lake: Lake, tmp_path: Path) -
         connection.cursor() as cursor,
     ):
         assert json.loads(answers(cursor, "SELECT tags FROM orders WHERE id = 1")[0][0]) == ["a", None]
+
+
+def test_the_information_schema_is_asked_within_the_limits_and_reads_no_file(address: Access) -> None:
+    with connected(address) as cursor:
+        for sql, told in (
+            (
+                "SELECT count(*) FROM information_schema.columns a, information_schema.columns b, "
+                "information_schema.columns c, information_schema.columns d",
+                "longer than 2 seconds",
+            ),
+            ("SELECT t.* FROM information_schema.tables t, read_text('/etc/hostname') f", "."),
+        ):
+            with pytest.raises(pymysql.Error, match=told):
+                cursor.execute(sql)
+        assert answers(
+            cursor,
+            "SELECT data_type AS Type FROM def.information_schema.columns "
+            "WHERE table_name = 'orders' AND column_name = 'amount'",
+        ) == [("decimal",)]
+        assert answers(cursor, "SHOW COLLATION LIKE 'latin%'") == []
+        assert len(answers(cursor, "SHOW COLLATION LIKE 'utf8mb4%'")) == 1

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from tributary.api.timeline import Commit, read_timeline
@@ -29,7 +29,7 @@ class LastCommits:
     """The last commit of each table, by the table's path.
 
     A look at a table costs a listing of its timeline, and a read of its last commit only if the timeline has
-    grown. Several threads may look.
+    grown. Several threads may look. The commits do not tell their schemas.
     """
 
     _kept: dict[str, LastCommit] = field(default_factory=dict, repr=False)
@@ -42,8 +42,15 @@ class LastCommits:
             return None
         kept = self._kept.get(path)
         if kept is None or kept.instant != timeline.last_instant:
-            kept = self._kept[path] = LastCommit(timeline.last_instant, timeline.last_commit())
+            found = timeline.last_commit()
+            commit = None if found is None else replace(found, schema=None)
+            kept = self._kept[path] = LastCommit(timeline.last_instant, commit)
         return kept
+
+    def keep_only(self, paths: Collection[str]) -> None:
+        """Forget the tables at all other paths, which the lake no longer has."""
+        for path in self._kept.keys() - {*paths}:
+            del self._kept[path]
 
     def all(self) -> Mapping[str, LastCommit]:
         """Return what it has kept."""

@@ -88,7 +88,9 @@ class OpenLake:
         """
         known = LastCommits() if commits is None else commits
         with told_unreadable(f"s3://{self.silver}"), ThreadPoolExecutor(_READERS) as pool:
-            return tuple(filter(None, pool.map(lambda one: self._summary(one, known), self._folders())))
+            folders = self._folders()
+            known.keep_only([place.path for place in folders])
+            return tuple(filter(None, pool.map(lambda one: self._summary(one, known), folders)))
 
     def table(self, name: str) -> Table:
         """Return the table with the name `source.schema.table`, `schema.table` or `table`.

@@ -82,20 +82,27 @@ def query_arrow(tables: Mapping[TableName, pa.Table], query: str, limits: Limits
     with duckdb.connect() as engine:
         engine.execute("SET TimeZone = 'UTC'")
         _define_views(engine, tables)
-        if limits is not None:
-            engine.execute(f"SET memory_limit = '{limits.memory}'")
-            engine.execute("SET enable_external_access = false")
-            engine.execute("SET lock_configuration = true")
-        try:
-            with _ended_after(engine, limits):
-                found = engine.sql(query)
-                if found is not None:
-                    return found.to_arrow_table()
-        except duckdb.InterruptException as error:
-            seconds = 0.0 if limits is None else limits.seconds
-            raise QueryError(f"The query takes longer than {seconds:g} seconds") from error
-        except duckdb.Error as error:
-            raise _query_error(error) from error
+        return run_limited(engine, query, limits)
+
+
+def run_limited(engine: duckdb.DuckDBPyConnection, query: str, limits: Limits | None) -> pa.Table:
+    """Return the engine's result of a query. With limits, no other query can follow. Raises `QueryError`."""
+    import duckdb
+
+    if limits is not None:
+        engine.execute(f"SET memory_limit = '{limits.memory}'")
+        engine.execute("SET enable_external_access = false")
+        engine.execute("SET lock_configuration = true")
+    try:
+        with _ended_after(engine, limits):
+            found = engine.sql(query)
+            if found is not None:
+                return found.to_arrow_table()
+    except duckdb.InterruptException as error:
+        seconds = 0.0 if limits is None else limits.seconds
+        raise QueryError(f"The query takes longer than {seconds:g} seconds") from error
+    except duckdb.Error as error:
+        raise _query_error(error) from error
     raise QueryError("The statement returns no rows", expected="one that does, such as SELECT or DESCRIBE")
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 
 from botocore.exceptions import ClientError
 
+from tributary.api.last_commits import LastCommits
 from tributary.api.open_lake import OpenLake, TableSummary, open_deployed
 from tributary.aws.session import told_errors
 from tributary.console.view import LakeView, OpenAlert, Part, Pipeline
@@ -42,6 +43,7 @@ class AwsLake:
     first_log: str = ""
     actions: None = None
     has_alarms: bool = True
+    _commits: LastCommits = field(default_factory=LastCommits, repr=False)
 
     @property
     def lake(self) -> Lake:
@@ -61,7 +63,9 @@ class AwsLake:
             with self._told():
                 found = status.read_status(self.deployed)
                 shown = pipeline_of(found, self.words)
-                return LakeView(now, shown, table_states(found, self.open().tables()), steps=found.steps)
+                return LakeView(
+                    now, shown, table_states(found, self.open().tables(self._commits)), steps=found.steps
+                )
         except TributaryError as error:
             return LakeView(now, shown, (), error.text(self.words))
 

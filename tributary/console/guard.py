@@ -1,4 +1,4 @@
-"""Who may talk to the console: only pages that it served, and on a network only who knows the token."""
+"""Who may talk to the console: only its own pages, and on a network only those who know the token."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import hmac
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from http.cookies import CookieError, SimpleCookie
-from urllib.parse import urlsplit
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -23,7 +22,7 @@ _SEE_OTHER, _UNAUTHORIZED, _FORBIDDEN = 303, 401, 403
 
 @dataclass(frozen=True)
 class OwnPagesOnly:
-    """Refuse requests with another host or origin.
+    """Refuse requests with another host or origin. `scheme` is that of the console's pages.
 
     Otherwise a page of another site could reach the console through the browser of somebody who has it open,
     by a form, a web socket, or a name that it lets resolve to this machine.
@@ -31,9 +30,11 @@ class OwnPagesOnly:
 
     app: ASGIApp
     is_host: Callable[[str], bool]
+    scheme: str = "http"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] not in ("http", "websocket") or is_own(dict(scope["headers"]), self.is_host):
+        is_other = scope["type"] not in ("http", "websocket")
+        if is_other or is_own(dict(scope["headers"]), self.is_host, self.scheme):
             await self.app(scope, receive, _with_headers(send))
             return
         await _refuse(scope, send, _FORBIDDEN, "This request did not come from a page of the console.")
@@ -50,8 +51,8 @@ class WithToken:
         if scope["type"] not in ("http", "websocket") or self._may_pass(scope):
             await self.app(scope, receive, send)
         elif scope["type"] == "http" and b"text/html" in dict(scope["headers"]).get(b"accept", b""):
-            query = scope["query_string"].decode("latin-1")
-            wanted = f"{scope['path']}?{query}" if query else scope["path"]
+            path, query = (scope[part].decode("latin-1") for part in ("raw_path", "query_string"))
+            wanted = f"{path}?{query}" if query else path
             location = login.path_to(wanted).encode()
             await _refuse(scope, send, _SEE_OTHER, "Log in first.", {b"location": location})
         else:
@@ -60,22 +61,21 @@ class WithToken:
             )
 
     def _may_pass(self, scope: Scope) -> bool:
-        if scope["type"] == "http" and scope["path"] == login.PATH:
+        if scope["type"] == "http" and scope["path"] in (login.PATH, login.LOGOUT):
             return True
         headers = dict(scope["headers"])
         sent = headers.get(b"authorization", b"").decode("latin-1")
-        return _is_same(sent, f"Bearer {self.token}") or _is_same(
-            _cookie(headers), login.session_of(self.token)
-        )
+        is_program = hmac.compare_digest(sent.encode(), f"Bearer {self.token}".encode())
+        return is_program or login.is_session(self.token, _cookie(headers))
 
 
-def is_own(headers: Mapping[bytes, bytes], is_host: Callable[[str], bool]) -> bool:
+def is_own(headers: Mapping[bytes, bytes], is_host: Callable[[str], bool], scheme: str = "http") -> bool:
     """Tell whether a request names the console as its host and, if it names an origin, as its origin."""
     host = headers.get(b"host", b"").decode("latin-1").lower()
     origin = headers.get(b"origin")
     if not is_host(host):
         return False
-    return origin is None or urlsplit(origin.decode("latin-1").lower()).netloc == host
+    return origin is None or origin.decode("latin-1").lower() == f"{scheme}://{host}"
 
 
 def _cookie(headers: Mapping[bytes, bytes]) -> str:
@@ -84,10 +84,6 @@ def _cookie(headers: Mapping[bytes, bytes]) -> str:
     except CookieError:
         return ""
     return "" if found is None else found.value
-
-
-def _is_same(sent: str, right: str) -> bool:
-    return hmac.compare_digest(sent.encode(), right.encode())
 
 
 async def _refuse(

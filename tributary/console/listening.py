@@ -72,7 +72,7 @@ class Loopback:
 
 @dataclass(frozen=True)
 class Network:
-    """Whoever knows the token can look at the console, over TLS.
+    """Whoever knows the token can use the console, over TLS.
 
     names  the host names and addresses of the certificate. A name may begin with `*.`
     token  a secret that people type into the login page, and that programs send with each request
@@ -92,7 +92,9 @@ class Network:
 
     @property
     def url(self) -> str:
-        return f"https://{self.names[0]}:{self.port}"
+        whole = (name for name in (*self.names, self.address) if not name.startswith("*."))
+        name = next(whole)
+        return f"https://[{name}]:{self.port}" if ":" in name else f"https://{name}:{self.port}"
 
     def is_host(self, host: str) -> bool:
         """Tell whether a request's header `Host`, with or without a port, has a name of the certificate."""
@@ -108,7 +110,7 @@ class Network:
         login.add(app, self.token)
         # The one that is added last comes first.
         app.add_middleware(WithToken, token=self.token)
-        app.add_middleware(OwnPagesOnly, is_host=self.is_host)
+        app.add_middleware(OwnPagesOnly, is_host=self.is_host, scheme="https")
 
 
 def _token() -> str:
@@ -127,7 +129,8 @@ def _token() -> str:
 def _names(certificate: Path, key: Path) -> tuple[str, ...]:
     """Return the names that the certificate is for. Raises NetworkUnfit."""
     try:
-        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key)
+        # Without a password, OpenSSL would ask for the one of an encrypted key on the terminal.
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key, password=lambda: b"")
         found = x509.load_pem_x509_certificates(certificate.read_bytes())[0]
     except (OSError, ValueError) as error:  # ssl's own errors are OSErrors.
         raise NetworkUnfit(
@@ -138,7 +141,7 @@ def _names(certificate: Path, key: Path) -> tuple[str, ...]:
         ) from error
     if found.not_valid_after_utc < datetime.now(UTC):
         raise NetworkUnfit(
-            "The certificate has ended",
+            "The certificate has expired",
             where=str(certificate),
             found=f"{found.not_valid_after_utc:%Y-%m-%d %H:%M} UTC",
             remedy="Get a new one.",
@@ -152,8 +155,7 @@ def _names(certificate: Path, key: Path) -> tuple[str, ...]:
         names = (*(name.lower() for name in alternatives.get_values_for_type(x509.DNSName)), *addresses)
     if not names:
         raise NetworkUnfit(
-            "The certificate names no host",
+            "The certificate has no subject alternative name, which is what browsers look at",
             where=str(certificate),
-            expected="a subject alternative name, which is what browsers look at",
         )
     return names

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import hmac
+import time
 from hashlib import sha256
 from html import escape
 from urllib.parse import parse_qs, quote
@@ -13,9 +13,9 @@ from fastapi.responses import HTMLResponse, RedirectResponse
 
 PATH = "/login"
 COOKIE = "tributary-console"
+LOGOUT = "/logout"
 SECONDS = 12 * 3600
 """How long a browser stays logged in."""
-_SECONDS_AFTER_A_WRONG_TOKEN = 1.0
 _LONGEST_FORM = 4096
 
 _PAGE = """<!doctype html>
@@ -45,9 +45,18 @@ p {{ margin: 0; }}
 """
 
 
-def session_of(token: str) -> str:
-    """Return what the cookie of a browser holds that is logged in. It ends with the token."""
-    return hmac.new(token.encode(), b"a session of the console", sha256).hexdigest()
+def session_until(token: str, end: int) -> str:
+    """Return the cookie of a login that ends then, in seconds since 1970, or with the token."""
+    signature = hmac.new(token.encode(), f"a login at the console until {end}".encode(), sha256)
+    return f"{end}.{signature.hexdigest()}"
+
+
+def is_session(token: str, cookie: str) -> bool:
+    """Tell whether the cookie is of a login that has not ended."""
+    end = cookie.partition(".")[0]
+    if not (end.isascii() and end.isdecimal() and len(end) < 20 and int(end) > time.time()):
+        return False
+    return hmac.compare_digest(cookie.encode(), session_until(token, int(end)).encode())
 
 
 def path_to(wanted: str) -> str:
@@ -66,18 +75,17 @@ def add(app: FastAPI, token: str) -> None:
     async def log_in(request: Request) -> Response:
         given = await _given(request)
         if not hmac.compare_digest(given.encode(), token.encode()):
-            await asyncio.sleep(_SECONDS_AFTER_A_WRONG_TOKEN)
             return _page("This is not the token.", status=403)
         answer = RedirectResponse(_own_path(request.query_params.get("next", "/")), status_code=303)
-        answer.set_cookie(
-            COOKIE, session_of(token), max_age=SECONDS, secure=True, httponly=True, samesite="strict"
-        )
+        cookie = session_until(token, int(time.time()) + SECONDS)
+        # So a link in a chat leads to the page. Forms of other sites are refused by their origin.
+        answer.set_cookie(COOKIE, cookie, max_age=SECONDS, secure=True, httponly=True, samesite="lax")
         return answer
 
-    @app.get("/logout")
+    @app.get(LOGOUT)
     async def log_out() -> Response:
         answer = RedirectResponse(PATH, status_code=303)
-        answer.delete_cookie(COOKIE, secure=True, httponly=True, samesite="strict")
+        answer.delete_cookie(COOKIE, secure=True, httponly=True, samesite="lax")
         return answer
 
 

@@ -18,7 +18,7 @@ FILE = "last-commits.json"
 
 
 class _Commit(BaseModel):
-    """A commit as `Commit` has it, but for the columns' schema, which nobody asks of a last commit."""
+    """A commit as `LastCommits` has it, which is without the columns' schema."""
 
     model_config = ConfigDict(frozen=True)
 

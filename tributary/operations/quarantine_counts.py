@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from tributary.api.lake_files import told_unreadable
@@ -11,6 +12,8 @@ from tributary.api.open_lake import OpenLake
 from tributary.api.quarantine import count_quarantine
 from tributary.api.tables import read_table_folders
 from tributary.contract.table_name import TableName
+
+_READERS = 8
 
 
 @dataclass
@@ -34,4 +37,6 @@ def read_quarantine_counts(opened: OpenLake) -> Mapping[TableName, int]:
     filesystem = opened.files.filesystem
     with told_unreadable(f"s3://{opened.quarantine}"):
         folders = read_table_folders(filesystem, opened.lake.names, opened.quarantine)
-        return {table.name: count_quarantine(filesystem, table.path) for table in folders}
+        with ThreadPoolExecutor(_READERS) as pool:
+            counts = pool.map(lambda table: count_quarantine(filesystem, table.path), folders)
+            return {table.name: count for table, count in zip(folders, counts, strict=True)}

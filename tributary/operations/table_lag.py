@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from tributary.api.last_commits import LastCommits
+from tributary.api.tables import read_table_folders
 from tributary.api.timeline import Commit
 from tributary.contract.derived import derived_table
 from tributary.contract.table_name import TableName
-from tributary.operations.item_tables import silver_tables
 from tributary.operations.kafka_topics import (
     Positions,
     events_behind,
@@ -87,11 +87,8 @@ def read_lags(workspace: Workspace, quiet: QuietTables | None = None) -> tuple[T
     A stream of items does not tell how many of its records were not read. Its tables are the lake's tables.
     """
     kept = quiet or QuietTables()
-    items = tuple(
-        TableLag(name, None, _last_commit(workspace, place.path, kept.commits))
-        for name, place in silver_tables(workspace.open_lake).items()
-    )
-    return tuple(sorted((*items, *_kafka_lags(workspace, kept)), key=lambda one: one.table))
+    lags = (*_item_lags(workspace, kept.commits), *_kafka_lags(workspace, kept))
+    return tuple(sorted(lags, key=lambda one: one.table))
 
 
 def read_derived(workspace: Workspace, commits: LastCommits | None = None) -> tuple[TableLag, ...]:
@@ -102,6 +99,22 @@ def read_derived(workspace: Workspace, commits: LastCommits | None = None) -> tu
         for table in (derived_table(name) for name, _ in workspace.lake.derived)
     }
     return tuple(TableLag(table, None, _last_commit(workspace, path, known)) for table, path in paths.items())
+
+
+def _item_lags(workspace: Workspace, commits: LastCommits) -> tuple[TableLag, ...]:
+    sources = {source.name for source in workspace.lake.item_sources}
+    if not sources:
+        return ()
+    opened, filesystem = workspace.open_lake, workspace.files.filesystem
+    folders = read_table_folders(filesystem, opened.lake.names, opened.silver)
+    places = [place for place in folders if place.name.source in sources]
+    with ThreadPoolExecutor(_READERS) as pool:
+        found = list(pool.map(lambda place: commits.read(filesystem, place.path), places))
+    return tuple(
+        TableLag(place.name, None, one.commit)
+        for place, one in zip(places, found, strict=True)
+        if one is not None
+    )
 
 
 def _last_commit(workspace: Workspace, path: str, commits: LastCommits) -> Commit | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 
 _STATUS = (
@@ -42,6 +43,12 @@ def table_status(tables: Iterable[str]) -> tuple[Sequence[Sequence[str | None]],
     """Return the rows and columns of SHOW TABLE STATUS. Nothing is counted for it."""
     more = [None] * (len(_STATUS) - 3)
     return [(table, "Hudi", *more, "") for table in tables], _STATUS
+
+
+def is_like(text: str, pattern: str) -> bool:
+    """Tell whether the text matches MySQL's pattern, in which % stands for any text and _ for a character."""
+    parts = {"%": ".*", "_": "."}
+    return re.fullmatch("".join(parts.get(one, re.escape(one)) for one in pattern), text) is not None
 
 
 def _quoted(name: str) -> str:

@@ -17,6 +17,7 @@ from mysql_mimic.errors import ErrorCode, MysqlError
 from mysql_mimic.schema import BaseInfoSchema, InfoSchema
 from sqlglot import exp
 
+from tributary.api.sql import Limits, QueryError, run_limited
 from tributary.sql_server.result_columns import result_set_of
 
 if TYPE_CHECKING:
@@ -87,10 +88,10 @@ class SchemaTables:
 
 
 class LakeInfoSchema(BaseInfoSchema):  # type: ignore[misc]
-    """The information schema for a client that uses the database `current`."""
+    """The information schema for a client that uses the database `current`, within the limits."""
 
-    def __init__(self, tables: SchemaTables, current: str | None) -> None:
-        self._tables = tables
+    def __init__(self, tables: SchemaTables, current: str | None, limits: Limits) -> None:
+        self._tables, self._limits = tables, limits
         self._current = current if current is not None and current in INFO_SCHEMA else _SCHEMA
 
     async def query(self, expression: exp.Expr) -> AllowedResult:
@@ -102,14 +103,11 @@ class LakeInfoSchema(BaseInfoSchema):  # type: ignore[misc]
 
         query = expression.copy()
         with duckdb.connect() as engine:
-            # As in MySQL, names are compared without regard to their case.
-            engine.execute("SET default_collation = 'NOCASE'")
-            engine.execute("SET enable_external_access = false")
             self._register_tables(engine, query)
             _translate(query)
             try:
-                return result_set_of(engine.sql(query.sql("duckdb", identify=True)).to_arrow_table())
-            except duckdb.Error as error:
+                return result_set_of(run_limited(engine, query.sql("duckdb", identify=True), self._limits))
+            except QueryError as error:
                 raise MysqlError(str(error), ErrorCode.UNKNOWN_ERROR) from error
 
     def _register_tables(self, engine: duckdb.DuckDBPyConnection, query: exp.Expr) -> None:
@@ -127,6 +125,7 @@ class LakeInfoSchema(BaseInfoSchema):  # type: ignore[misc]
                 node.set("alias", exp.TableAlias(this=exp.to_identifier(node.name)))
             node.set("this", exp.to_identifier(own))
             node.set("db", None)
+            node.set("catalog", None)
 
 
 def _value(value: Any, type_: pa.DataType) -> Any:
@@ -177,13 +176,7 @@ def _translate(query: exp.Expr) -> None:
     """Change what DuckDB takes in another way than MySQL, and sqlglot leaves as it is."""
     for column in query.find_all(exp.Column):
         column.set("db", None)
-        # The library answers DESCRIBE and SHOW COLUMNS with this short type, MySQL with the whole one.
-        if (
-            column.name == "data_type"
-            and isinstance(column.parent, exp.Alias)
-            and column.parent.alias == "Type"
-        ):
-            column.set("this", exp.to_identifier("column_type"))
+        column.set("catalog", None)
     for text in query.find_all(exp.Upper, exp.Lower):
         text.set("this", exp.cast(text.this, "text"))
     for like in list(query.find_all(exp.Like)):
@@ -191,8 +184,7 @@ def _translate(query: exp.Expr) -> None:
 
 
 def _as_in_mysql(like: exp.Like) -> exp.Expr:
-    """Return the comparison as MySQL makes it: without regard to case, and with the backslash as escape."""
-    found = exp.ILike(this=like.this, expression=like.expression)
+    """Return the comparison with the backslash as escape, which DuckDB takes only if it is told."""
     if isinstance(like.parent, exp.Escape):
-        return found
-    return exp.Escape(this=found, expression=exp.Literal.string("\\"))
+        return like
+    return exp.Escape(this=like.copy(), expression=exp.Literal.string("\\"))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from mysql_mimic import AllowedResult, Session
 from mysql_mimic.errors import ErrorCode, MysqlError
+from mysql_mimic.schema import show_statement_to_info_schema_query
 from mysql_mimic.session import Query
 from sqlglot import exp
 
@@ -17,7 +18,7 @@ from tributary.contract.boards.views import without_end
 from tributary.contract.errors import TributaryError
 from tributary.operations.boards.tile_names import DATABASE as BOARDS
 from tributary.sql_server.board_tables import NO_BOARDS, BoardTables
-from tributary.sql_server.descriptions import SHOWN, create_table, table_status
+from tributary.sql_server.descriptions import SHOWN, create_table, is_like, table_status
 from tributary.sql_server.information_schema import Databases, LakeInfoSchema, SchemaTables
 from tributary.sql_server.result_columns import result_set_of, sent_as
 from tributary.sql_server.table_names import database_of, question_of
@@ -105,7 +106,9 @@ class LakeSession(Session):  # type: ignore[misc]
         """Answer statements about tables that the library does not know, and that BI tools send."""
         statement = query.expression
         if isinstance(statement, exp.Show) and statement.name in SHOWN:
-            return SHOWN[statement.name]
+            rows, titles = SHOWN[statement.name]
+            pattern = statement.text("like")
+            return [row for row in rows if not pattern or is_like(row[0], pattern)], titles
         if not isinstance(statement, exp.Show) or statement.name not in ("CREATE TABLE", "TABLE STATUS"):
             return await query.next()
         databases = (await self._tables()).databases
@@ -118,6 +121,16 @@ class LakeSession(Session):  # type: ignore[misc]
             raise MysqlError(f"Table '{database}.{table}' doesn't exist", ErrorCode.UNKNOWN_ERROR)
         return [(table, create_table(table, columns))], ["Table", "Create Table"]
 
+    async def _show(self, expression: exp.Show) -> AllowedResult:
+        """Answer SHOW COLUMNS and DESCRIBE with whole types, such as decimal(38,2), unlike the library."""
+        if expression.name.upper() != "COLUMNS":
+            return await super()._show(expression)
+        select = show_statement_to_info_schema_query(expression, self.database)
+        for column in select.find_all(exp.Column):
+            if column.name == "data_type":
+                column.set("this", exp.to_identifier("column_type"))
+        return await self._query_info_schema(select)
+
     async def query(self, expression: exp.Expr, *_: object) -> AllowedResult:
         try:
             return await asyncio.to_thread(self._served.answer, expression, self.database)
@@ -125,7 +138,7 @@ class LakeSession(Session):  # type: ignore[misc]
             raise told(error) from error
 
     async def schema(self) -> LakeInfoSchema:
-        return LakeInfoSchema(await self._tables(), self.database)
+        return LakeInfoSchema(await self._tables(), self.database, self._served.limits)
 
     async def _tables(self) -> SchemaTables:
         try:

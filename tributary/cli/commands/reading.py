@@ -35,8 +35,6 @@ from tributary.operations.pauses import pause_files
 from tributary.operations.verify.view import verification_facts, verified_text
 from tributary.operations.workspace import Workspace
 
-_READERS = 8
-
 
 def query(
     sql: Annotated[str, typer.Argument(metavar="SQL", help="One statement, in DuckDB's dialect.")],
