@@ -15,7 +15,7 @@ from typing import NoReturn
 from spark_app.reports import Erased
 from tributary.api.open_lake import OpenLake, open_deployed
 from tributary.aws.session import aws_session
-from tributary.aws.spark_submit import Job
+from tributary.aws.spark_submit import ErasureAddresses, Job
 from tributary.cli.aws.job_run import run_to_end
 from tributary.cli.aws.remedy_words import worded_for_aws
 from tributary.contract.errors import TributaryError
@@ -77,7 +77,8 @@ def _table(deployed: DeployedLake, text: str) -> TableName:
 
 def _run(deployed: DeployedLake, table: TableName, objects: ErasureObjects) -> Erased:
     """Run the job to its end, and return its report. Raises JobRefused and JobFailed."""
-    job = Job("erase", tables=(str(table),), keys=objects.keys_uri, report=objects.report_uri)
+    addresses = ErasureAddresses(objects.keys_uri, objects.report_uri)
+    job = Job("erase", tables=(str(table),), erasure=addresses)
     run = run_to_end(deployed, job, _IF_INTERRUPTED)
     return _report(deployed.job_place, run, objects.read_report())
 
