@@ -404,6 +404,7 @@ def test_keys_that_could_not_be_removed_are_named_with_what_removes_them(on_emr:
     ):
         assert objects.folder.startswith("prefix/_erasures/")
     assert objects.folder in str(error.value)
+    assert "2 to 4 days later" in str(error.value)
     assert SECRET not in str(error.value)
 
 
