@@ -41,22 +41,28 @@ DATA = ("bronze", "silver", "quarantine")
 ERASABLE = LAKE + "[bronze]\nerase = true\n"
 _INTERRUPTED = 130
 
+pytestmark = pytest.mark.slow
+
 Json = Mapping[str, Any]
 
 
-@pytest.fixture(autouse=True)
-def aws(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
     """A server in place of AWS, because PyArrow reads the buckets, too."""
+    with running_moto() as found:
+        yield found
+
+
+@pytest.fixture(autouse=True)
+def aws(address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "lake.toml").write_text(ERASABLE)
     monkeypatch.chdir(tmp_path)
     for name in ("AWS_PROFILE", "AWS_DEFAULT_PROFILE", "AWS_SESSION_TOKEN"):
         monkeypatch.delenv(name, raising=False)
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "test")
-    with running_moto() as address:
-        monkeypatch.setenv("AWS_ENDPOINT_URL", address)
-        _reset(address)
-        yield
+    monkeypatch.setenv("AWS_ENDPOINT_URL", address)
+    _reset(address)
 
 
 def _reset(address: str) -> None:
