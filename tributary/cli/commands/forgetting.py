@@ -54,8 +54,8 @@ def erase(
         bool,
         typer.Option(
             "--purge-versions",
-            help="With --aws: also remove the noncurrent versions of the table's removed files now. Nobody "
-            "can restore these files then.",
+            help="With --aws: also remove the noncurrent versions of the table's removed files now, and "
+            "those of bronze's metadata, which is that of all topics. Nobody can restore these files then.",
         ),
     ] = False,
     lake: LakeFile = DEFAULT_LAKE_FILE,
@@ -69,13 +69,15 @@ def erase(
     without the rows, and time travel of this table starts again. Afterwards the command searches all files
     and says what it found. Kafka keeps its copy of the events until their retention ends.
 
-    No ingest may run meanwhile. If one of the rows is still in the source, no key is erased. Many keys in one
-    call take as long as one, because each file is read once.
+    No ingest may run meanwhile. If a row is still in the lake's table, no key is erased: delete it in the
+    source and run tributary ingest. Many keys in one call take as long as one, because each file is read
+    once.
 
     With --aws, the command starts a job, waits for its end and searches with your credentials. No other job
     of the lake may be active. The keys reach the job as an object in the quarantine bucket. The command
-    removes it in any case. S3 keeps removed files as noncurrent versions for some days, and the command says
-    how long.
+    removes it, also after Ctrl-C and if the job failed. If the command itself is killed, a lifecycle rule of
+    the bucket removes the object within four days. S3 keeps removed files as noncurrent versions for some
+    days, and the command says how long.
 
     The exit status is 0 only if no file holds a key any more.
 
