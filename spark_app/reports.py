@@ -101,6 +101,7 @@ class Blocked:
     """The table stays as it is until a person does something. Its events are unread, but not lost.
 
     is_lacking_classes  the running Spark or Hudi lacks a class or a member that the app calls
+    is_unchanged        an erasure was refused before it changed anything
     """
 
     event: ClassVar[str] = "blocked"
@@ -108,6 +109,7 @@ class Blocked:
     error: str
     remedies: Remedies = ()
     is_lacking_classes: bool = False
+    is_unchanged: bool = False
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from spark_app.reports import (
 )
 from spark_app.run.outcome import OutcomeStore
 from spark_app.sources.event import EventSource
+from spark_app.table.erase import NotErased
 from spark_app.table.table_ingest import TableIngest
 from tributary.contract.errors import TributaryError
 from tributary.contract.remedies import remedies_for_table
@@ -50,7 +51,8 @@ def run_for_each_table(
         except (TributaryError, ConnectionError) as error:
             told = error if isinstance(error, TributaryError) else _unreachable(error)
             remedies = remedies_for_table(told.remedies, table.name)
-            progress.write(Blocked(table.name, told.reason, remedies))
+            is_unchanged = isinstance(error, NotErased)
+            progress.write(Blocked(table.name, told.reason, remedies, is_unchanged=is_unchanged))
             results[table.name] = told.reason
     progress.write(Stopped(results))
     return all(result == "ok" for result in results.values())

@@ -14,6 +14,7 @@ from tributary.aws.spark_submit import (
     HUDI_JAR,
     ICEBERG_JAR,
     Addresses,
+    ErasureAddresses,
     Job,
     app_arguments,
     job_driver,
@@ -37,6 +38,7 @@ OUTPUTS = {
 }
 ADDRESSES = Addresses.of_outputs("shop", AWS, OUTPUTS)
 EMR, SERVERLESS = Processing(), Processing(on="emr-serverless")
+ERASURE = ErasureAddresses("s3://shop-quarantine/k", "s3://shop-quarantine/r")
 JOBS = [
     Job("ingest"),
     Job("ingest", follow=True),
@@ -48,7 +50,7 @@ JOBS = [
     Job("compact"),
     Job("maintain"),
     Job("preflight"),
-    Job("erase", tables=("web.public.a",), keys="s3://shop-quarantine/k", report="s3://shop-quarantine/r"),
+    Job("erase", tables=("web.public.a",), erasure=ERASURE),
     Job("delete-events", topics=("shop.web.public.a", "shop.web.public.b")),
 ]
 
@@ -187,6 +189,7 @@ def test_only_an_erasure_gets_keys_and_keeps_no_log_of_its_queries() -> None:
         job for job in JOBS if confs(submit_arguments(job, ADDRESSES, EMR)).get("spark.eventLog.enabled")
     ]
     assert with_log == [erase]
-    for wrong in ({"command": "erase"}, {"command": "ingest", "keys": "s3://k", "report": "s3://r"}):
-        with pytest.raises(ValueError, match="with keys"):
-            Job(**wrong)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="with erasure"):
+        Job("erase")
+    with pytest.raises(ValueError, match="with erasure"):
+        Job("ingest", erasure=ERASURE)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -23,12 +23,12 @@ from spark_app.reports import Blocked, Erased, Started, Stopped
 from tests.aws_double import running_moto
 from tests.cli.deployed import ACCOUNT, LAKE, NAMES, REGION, ROLE, SERVERLESS, Deployed, deploy
 from tributary.cli import main
-from tributary.cli.aws import job_run
+from tributary.cli.aws import erasing, job_run
 from tributary.contract.aws_names import BucketKind
 from tributary.contract.remedies import Ingest, remedies_as_json
-from tributary.operations.aws.erasure_objects import KeysLeft, keys_on_aws
+from tributary.operations.aws.erasure_objects import ErasureObjects, KeysLeft, keys_on_aws
 from tributary.operations.aws.jobs import JobRun, wait_for
-from tributary.operations.aws.versions import VersionsLeft, kept_until
+from tributary.operations.aws.versions import Folder, VersionsLeft, check_removal, kept_until
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -41,22 +41,28 @@ DATA = ("bronze", "silver", "quarantine")
 ERASABLE = LAKE + "[bronze]\nerase = true\n"
 _INTERRUPTED = 130
 
+pytestmark = pytest.mark.slow
+
 Json = Mapping[str, Any]
 
 
-@pytest.fixture(autouse=True)
-def aws(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
     """A server in place of AWS, because PyArrow reads the buckets, too."""
+    with running_moto() as found:
+        yield found
+
+
+@pytest.fixture(autouse=True)
+def aws(address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "lake.toml").write_text(ERASABLE)
     monkeypatch.chdir(tmp_path)
     for name in ("AWS_PROFILE", "AWS_DEFAULT_PROFILE", "AWS_SESSION_TOKEN"):
         monkeypatch.delenv(name, raising=False)
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "test")
-    with running_moto() as address:
-        monkeypatch.setenv("AWS_ENDPOINT_URL", address)
-        _reset(address)
-        yield
+    monkeypatch.setenv("AWS_ENDPOINT_URL", address)
+    _reset(address)
 
 
 def _reset(address: str) -> None:
@@ -208,7 +214,10 @@ def test_a_file_that_still_holds_the_key_is_named_and_nothing_is_purged(
     before = on_emr.s3.list_object_versions(Bucket=_bucket("silver"))["Versions"]
     job_ends(on_emr, monkeypatch)
     assert main.run(["erase", "people", SECRET, "--aws", "--purge-versions"]) == 1
-    assert "shop/public/people/rows.parquet" in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert "shop/public/people/rows.parquet" in told
+    assert "They were not removed, because a file still holds a key." in told
+    assert "again with --purge-versions" not in told
     assert len(on_emr.s3.list_object_versions(Bucket=_bucket("silver"))["Versions"]) == len(before)
 
 
@@ -246,12 +255,79 @@ def test_a_refusal_of_the_job_is_told_in_the_words_of_aws(
     on_emr: Deployed, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     error = f"A row is still in the source: found id={SECRET}."
-    lines = _lines(Started((TABLE,)), Blocked(TABLE, error, (Ingest(),)), Stopped({TABLE: error}))
-    job_ends(on_emr, monkeypatch, lines, "FAILED")
+    blocked = Blocked(TABLE, error, (Ingest(),), is_unchanged=True)
+    job_ends(on_emr, monkeypatch, _lines(Started((TABLE,)), blocked, Stopped({TABLE: error})), "FAILED")
     assert main.run(["erase", "people", SECRET, "--aws"]) == 1
     told = capsys.readouterr().err
     assert error in told
+    assert "nothing was changed" in told
     assert "tributary submit ingest" in told
+    assert_nothing_is_left(on_emr)
+
+
+def test_an_erasure_that_failed_on_its_way_may_have_changed_something(
+    on_emr: Deployed, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    job_ends(on_emr, monkeypatch, _lines(Started((TABLE,)), Blocked(TABLE, "S3 timed out")), "FAILED")
+    assert main.run(["erase", "people", SECRET, "--aws"]) == 1
+    told = capsys.readouterr().err
+    assert "the erasure did not end; it can be repeated" in told
+    assert "nothing was changed" not in told
+
+
+def _fail(*_: object) -> NoReturn:
+    raise OSError("the network is gone")
+
+
+def _leave_keys(_: object) -> NoReturn:
+    raise KeysLeft("The keys could not be removed")
+
+
+@pytest.mark.parametrize(
+    ("place", "name", "fails", "told"),
+    [
+        (erasing, "search", _fail, "OSError: the network is gone"),
+        (erasing, "remove_noncurrent_versions", _fail, "OSError: the network is gone"),
+        (ErasureObjects, "remove", _leave_keys, "The keys could not be removed"),
+    ],
+)
+def test_a_failure_after_the_erasure_does_not_hide_its_report(
+    place: Any,
+    name: str,
+    fails: Callable[..., NoReturn],
+    told: str,
+    on_emr: Deployed,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    job_ends(on_emr, monkeypatch)
+    monkeypatch.setattr(place, name, fails)
+    assert main.run(["erase", "people", SECRET, "--aws", "--purge-versions"]) == 1
+    printed = capsys.readouterr()
+    assert f"{TABLE}: erased 4 events in bronze" in printed.out
+    assert f"The keys were erased, but then this failed: {told}" in printed.err
+
+
+def test_a_job_that_fails_after_its_report_has_erased_the_keys(
+    on_emr: Deployed, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    job_ends(on_emr, monkeypatch, state="FAILED")
+    assert main.run(["erase", "people", SECRET, "--aws", "--json"]) == 1
+    found = json.loads(capsys.readouterr().out)
+    assert found["events"] == 4
+    assert "tributary-shop-erase is FAILED" in found["failures"][0]
+
+
+def test_somebody_who_may_not_purge_is_told_before_the_job(
+    on_emr: Deployed, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuse(s3: S3Client, folder: Folder) -> None:
+        check_removal(cast("S3Client", _RefusingS3(s3)) if folder.bucket == _bucket("bronze") else s3, folder)
+
+    monkeypatch.setattr(erasing, "check_removal", refuse)
+    assert main.run(["erase", "people", SECRET, "--aws", "--purge-versions"]) == 1
+    assert f"s3://{_bucket('bronze')}/" in capsys.readouterr().err
+    assert not _steps(on_emr)
     assert_nothing_is_left(on_emr)
 
 
@@ -404,6 +480,7 @@ def test_keys_that_could_not_be_removed_are_named_with_what_removes_them(on_emr:
     ):
         assert objects.folder.startswith("prefix/_erasures/")
     assert objects.folder in str(error.value)
+    assert "2 to 4 days later" in str(error.value)
     assert SECRET not in str(error.value)
 
 

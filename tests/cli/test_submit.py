@@ -210,16 +210,18 @@ def _validate(printed: dict[str, Any]) -> None:
     assert printed["parameters"].keys() <= shape.members.keys()
 
 
-def test_maintenance_needs_a_retention_with_which_the_lake_was_deployed(
-    on_emr: Deployed, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("entry", ['retention = "90d"', "erase = true"])
+def test_maintenance_needs_a_lake_file_that_lets_the_job_change_bronze(
+    entry: str, on_emr: Deployed, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main.run(["submit", "maintain"]) == 1
-    assert "[bronze].retention" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert "[bronze].erase and [bronze].retention" in told
     assert not steps_of(on_emr)
     for wrong in (["sales"], ["--from", "kafka"]):
         assert main.run(["submit", "maintain", *wrong]) == 2
 
-    (tmp_path / "lake.toml").write_text(f'{LAKE}[bronze]\nretention = "90d"\n')
+    (tmp_path / "lake.toml").write_text(f"{LAKE}[bronze]\n{entry}\n")
     assert main.run(["submit", "maintain"]) == 0
     (step,) = steps_of(on_emr)
     assert step["Name"] == "tributary-shop-maintain"

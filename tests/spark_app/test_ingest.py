@@ -305,6 +305,7 @@ def test_a_table_that_waits_for_a_person_is_not_tried_again() -> None:
         "error": "a column changed its type.",
         "remedies": [{"kind": "advice", "text": "Change it back."}],
         "is_lacking_classes": False,
+        "is_unchanged": False,
     }
 
 

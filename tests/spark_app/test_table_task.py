@@ -39,6 +39,7 @@ def test_a_registry_that_is_away_fails_one_table_with_a_remedy_and_not_the_other
             "error": told,
             "remedies": [{"kind": "advice", "text": "Run the command again once it answers."}],
             "is_lacking_classes": False,
+            "is_unchanged": False,
         }
     ]
     assert out.named("stopped")[0]["tables"] == {"first": told, "second": "ok"}

@@ -49,6 +49,14 @@ _FOLLOW_ATTEMPTS = "2"
 
 
 @dataclass(frozen=True)
+class ErasureAddresses:
+    """The s3:// addresses of the keys to erase, and of the report."""
+
+    keys: str
+    report: str
+
+
+@dataclass(frozen=True)
 class Job:
     """One run of the Spark app.
 
@@ -56,7 +64,7 @@ class Job:
     tables          names, written source.schema.table; for `derive`, names of derived tables; empty for all
     source          kafka, bronze or files:URI; None for the command's default
     since_snapshot  use only the events since the last snapshot; for `rebuild` only
-    keys, report    s3:// addresses of the keys to erase, and of the report; for `erase` only
+    erasure         where the keys and the report are; for `erase` only
     topics          whose events to delete from bronze; for `delete-events` only
     """
 
@@ -65,13 +73,12 @@ class Job:
     tables: tuple[str, ...] = ()
     source: str | None = None
     since_snapshot: bool = False
-    keys: str | None = None
-    report: str | None = None
+    erasure: ErasureAddresses | None = None
     topics: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        if (self.command == "erase") != (self.keys is not None and self.report is not None):
-            raise ValueError(f"{self.command} with keys {self.keys} and report {self.report}")
+        if (self.command == "erase") != (self.erasure is not None):
+            raise ValueError(f"{self.command} with erasure {self.erasure}")
         if (self.command == "delete-events") != bool(self.topics):
             raise ValueError(f"{self.command} with topics {self.topics}")
         if self.since_snapshot and self.command != "rebuild":
@@ -208,8 +215,8 @@ def app_arguments(job: Job, addresses: Addresses) -> tuple[str, ...]:
         arguments.append("--follow")
     if job.since_snapshot:
         arguments.append("--since-snapshot")
-    if job.keys is not None and job.report is not None:
-        arguments += ["--keys", job.keys, "--report", job.report]
+    if job.erasure is not None:
+        arguments += ["--keys", job.erasure.keys, "--report", job.erasure.report]
     for topic in job.topics:
         arguments += ["--topic", topic]
     for table in job.tables:

@@ -16,4 +16,7 @@ DAYS_OF_UNDOING = 7
 """How many days the lake's buckets keep an overwritten or deleted object as a noncurrent version."""
 
 DAYS_OF_LEFTOVERS = 1
-"""After how many days the quarantine bucket removes the objects of a command that was killed."""
+"""After how many days the quarantine bucket expires an object of a killed command, and then its version.
+
+S3 rounds both up to midnight, UTC. So the last version is removed after 2 to 4 days.
+"""

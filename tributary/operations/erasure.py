@@ -51,14 +51,22 @@ class Erasure:
 
     kafka_until     when Kafka's last event of the keys goes at the latest
     versions_until  how long S3 keeps noncurrent versions of removed files. None: it keeps none
-    purged          how many noncurrent versions were removed; None: nobody asked for it
+    remains         None: the search failed
+    purged          how many noncurrent versions were removed; None: nobody asked for it, or it failed
+    failures        what failed after the keys were erased
     """
 
     erased: Erased
-    remains: Remains
+    remains: Remains | None
     kafka_until: datetime
     versions_until: datetime | None = None
     purged: int | None = None
+    failures: tuple[str, ...] = ()
+
+    @property
+    def is_complete(self) -> bool:
+        """Tell whether no file holds a key any more, and nothing failed."""
+        return self.remains is not None and self.remains.is_empty and not self.failures
 
 
 def keys_of_texts(texts: Iterable[str]) -> tuple[Key, ...]:

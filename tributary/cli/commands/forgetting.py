@@ -54,8 +54,8 @@ def erase(
         bool,
         typer.Option(
             "--purge-versions",
-            help="With --aws: also remove the noncurrent versions of the table's removed files now. Nobody "
-            "can restore these files then.",
+            help="With --aws: also remove the noncurrent versions of the table's removed files now, and "
+            "those of bronze's metadata, which is that of all topics. Nobody can restore these files then.",
         ),
     ] = False,
     lake: LakeFile = DEFAULT_LAKE_FILE,
@@ -69,15 +69,17 @@ def erase(
     without the rows, and time travel of this table starts again. Afterwards the command searches all files
     and says what it found. Kafka keeps its copy of the events until their retention ends.
 
-    No ingest may run meanwhile. If one of the rows is still in the source, no key is erased. Many keys in one
-    call take as long as one, because each file is read once.
+    No ingest may run meanwhile. If a row is still in the lake's table, no key is erased: delete it in the
+    source and run tributary ingest. Many keys in one call take as long as one, because each file is read
+    once.
 
     With --aws, the command starts a job, waits for its end and searches with your credentials. No other job
     of the lake may be active. The keys reach the job as an object in the quarantine bucket. The command
-    removes it in any case. S3 keeps removed files as noncurrent versions for some days, and the command says
-    how long.
+    removes it, also after Ctrl-C and if the job failed. If the command itself is killed, a lifecycle rule of
+    the bucket removes the object within four days. S3 keeps removed files as noncurrent versions for some
+    days, and the command says how long.
 
-    The exit status is 0 only if no file holds a key any more.
+    The exit status is 0 only if no file holds a key any more, and nothing failed.
 
     Example: tributary erase users 7 8
     """
@@ -94,8 +96,8 @@ def erase(
         erasure = erase_on_aws(lake, environment, table, wanted, purges=purges)
     else:
         erasure = _erase_here(Workspace.open(lake, state), table, wanted)
-    _tell(erasure, as_json=as_json)
-    if not erasure.remains.is_empty:
+    _tell(erasure, as_json=as_json, purges=purges)
+    if not erasure.is_complete:
         raise typer.Exit(1)
 
 
@@ -160,17 +162,18 @@ def _erase_here(workspace: Workspace, table: str, keys: Sequence[Key]) -> Erasur
     return Erasure(erased, remains, datetime.now(UTC) + TopicPolicy().retention)
 
 
-def _tell(erasure: Erasure, *, as_json: bool) -> None:
+def _tell(erasure: Erasure, *, as_json: bool, purges: bool) -> None:
     erased, remains = erasure.erased, erasure.remains
     if as_json:
         versions = erasure.versions_until
         print_json(
             {
                 **asdict(erased),
-                "remains": asdict(remains),
+                "remains": remains and asdict(remains),
                 "in_kafka_until": erasure.kafka_until.isoformat(timespec="seconds"),
                 "in_versions_until": versions and versions.isoformat(timespec="seconds"),
                 "purged_versions": erasure.purged,
+                "failures": erasure.failures,
             }
         )
         return
@@ -183,7 +186,9 @@ def _tell(erasure: Erasure, *, as_json: bool) -> None:
         named = "; ".join(", ".join(f"{n}={v}" for n, v in key.items()) for key in first)
         more = f" and {len(erased.unknown) - len(first):,} more" if len(erased.unknown) > len(first) else ""
         _say(f"Bronze had no event of {named}{more}. Is this right?")
-    if remains.is_empty:
+    if remains is None:
+        _say("The search for the keys failed. To search again, run the command again.")
+    elif remains.is_empty:
         keys = "the key is" if len(erased.keys) == 1 else f"the {len(erased.keys):,} keys are"
         _say(f"Searched bronze, the quarantine and {remains.searched:,} files of silver: {keys} in none.")
     else:
@@ -200,10 +205,23 @@ def _tell(erasure: Erasure, *, as_json: bool) -> None:
         _say(f"Removed {erasure.purged:,} noncurrent versions of removed files.")
     if erasure.versions_until is not None:
         until = f"{erasure.versions_until:%Y-%m-%d %H:%M} UTC"
-        _say(
-            f"S3 keeps the removed files as noncurrent versions until {until}. To remove them now, run the "
-            "command again with --purge-versions."
+        how = _how_to_purge(erasure, purges)
+        _say(f"S3 keeps the removed files as noncurrent versions until {until}. {how}")
+    for failure in erasure.failures:
+        messages.print(
+            f"The keys were erased, but then this failed: {failure}",
+            markup=False,
+            highlight=False,
+            soft_wrap=True,
         )
+
+
+def _how_to_purge(erasure: Erasure, purges: bool) -> str:
+    if not purges:
+        return "To remove them now, run the command again with --purge-versions."
+    if erasure.failures:
+        return "Not all of them were removed, because something failed."
+    return "They were not removed, because a file still holds a key."
 
 
 def _say(text: str) -> None:

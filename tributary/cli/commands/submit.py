@@ -191,16 +191,12 @@ def _job(
 
 
 def _check_source(deployed: DeployedLake, operation: Start, source: str | None) -> None:
-    """Raise an error if the operation needs bronze's Iceberg table but another sink writes plain files."""
-    if operation == "maintain" and deployed.lake.bronze.retention is None:
-        raise TributaryError(
-            "The job may not change bronze",
-            where=f"lake {deployed.lake.name}, entry [bronze].retention",
-            found="no such entry",
-            expected="how long bronze keeps events",
-            remedy="Set it, and deploy the lake. The deployment then allows the Spark role to change bronze.",
-        )
-    default = "bronze" if operation in ("rebuild", "replay", "maintain") else "kafka"
+    """Raise an error if the operation reads or changes bronze's Iceberg table and cannot."""
+    from tributary.operations.aws.bronze_changes import require_changeable_bronze
+
+    if operation == "maintain":
+        require_changeable_bronze(deployed.lake)
+    default = "bronze" if operation in ("rebuild", "replay") else "kafka"
     if deployed.session.aws.connect.sink is not None and (source or default) == "bronze":
         raise TributaryError(
             f"{operation} cannot read bronze as a table, because another sink writes it",

@@ -22,8 +22,11 @@ def require_changeable_bronze(lake: Lake) -> None:
     if not lake.bronze.is_changed:
         raise BronzeFixed(
             "The job may not change bronze",
-            where=f"lake {lake.name}, entry [bronze].erase",
-            found="no such entry",
-            expected="erase = true",
-            remedy=["Set it. The deployment then allows the Spark role to change bronze.", BringUp()],
+            where=f"lake {lake.name}, entries [bronze].erase and [bronze].retention",
+            found="neither",
+            expected="erase = true, or how long bronze keeps events as retention",
+            remedy=[
+                "Set one of them. The deployment then allows the Spark role to change bronze.",
+                BringUp(),
+            ],
         )

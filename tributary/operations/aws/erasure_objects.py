@@ -76,7 +76,7 @@ class ErasureObjects:
                 where=f"s3://{self.bucket}/{self.folder}/",
                 found=str(error),
                 remedy="Remove all versions of the objects in this folder. Otherwise the bucket removes them "
-                f"{DAYS_OF_LEFTOVERS} to {2 * DAYS_OF_LEFTOVERS + 1} days later.",
+                f"{2 * DAYS_OF_LEFTOVERS} to {2 * (DAYS_OF_LEFTOVERS + 1)} days later.",
             ) from error
 
     def _write(self, content: bytes) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ from tributary.contract.table_name import TableName
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
+    from mypy_boto3_s3.type_defs import ObjectIdentifierTypeDef
 
 
 class VersionsLeft(TributaryError):
@@ -57,6 +59,15 @@ def folders_of(lake: OpenLake, table: TableName) -> tuple[Folder, ...]:
     return tuple(map(Folder.of, paths))
 
 
+def check_removal(s3: S3Client, folder: Folder) -> None:
+    """Check that the caller may list and remove versions in the folder, with a version that does not exist.
+
+    Raises VersionsLeft and boto3's errors.
+    """
+    s3.list_object_versions(Bucket=folder.bucket, Prefix=folder.prefix, MaxKeys=1)
+    _delete(s3, folder, [{"Key": f"{folder.prefix}{uuid.uuid4().hex}", "VersionId": "null"}])
+
+
 def remove_noncurrent_versions(s3: S3Client, folder: Folder) -> int:
     """Remove the versions of removed and overwritten objects, and return how many there were.
 
@@ -81,23 +92,25 @@ def _remove(s3: S3Client, folder: Folder, is_wanted: Callable[[Mapping[str, Any]
         wanted = [version for version in versions if is_wanted(version)]
         if not wanted:
             continue
-        answer = s3.delete_objects(
-            Bucket=folder.bucket,
-            Delete={
-                "Objects": [{"Key": one["Key"], "VersionId": one["VersionId"]} for one in wanted],
-                "Quiet": True,
-            },
-        )
-        if errors := answer.get("Errors"):
-            first = errors[0]
-            raise VersionsLeft(
-                "S3 refuses to remove versions of objects",
-                where=f"s3://{folder.bucket}/{folder.prefix}",
-                found=f"{first.get('Code')}: {first.get('Message')}",
-                expected="credentials with the right to s3:DeleteObjectVersion",
-            )
+        _delete(s3, folder, [{"Key": one["Key"], "VersionId": one["VersionId"]} for one in wanted])
         removed += len(wanted)
     return removed
+
+
+def _delete(s3: S3Client, folder: Folder, versions: Sequence[ObjectIdentifierTypeDef]) -> None:
+    answer = s3.delete_objects(Bucket=folder.bucket, Delete={"Objects": versions, "Quiet": True})
+    # A version that is gone, or was never there, needs no removal.
+    errors = [
+        one for one in answer.get("Errors", ()) if one.get("Code") not in ("NoSuchKey", "NoSuchVersion")
+    ]
+    if errors:
+        first = errors[0]
+        raise VersionsLeft(
+            "S3 refuses to remove versions of objects",
+            where=f"s3://{folder.bucket}/{folder.prefix}",
+            found=f"{first.get('Code')}: {first.get('Message')}",
+            expected="credentials with the right to s3:DeleteObjectVersion",
+        )
 
 
 def _pages(s3: S3Client, folder: Folder) -> Iterator[list[Mapping[str, Any]]]:
