@@ -20,6 +20,7 @@ class SourceLog:
     behind   seconds between the last change in the log and the last one that the connector has sent
     problem  why the connector loses changes, or will, in a sentence for a person
     first    about how many rows each table has, as long as the connector reads its first snapshot
+             and somebody shows them
     """
 
     kept: int | None = None

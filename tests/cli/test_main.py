@@ -110,6 +110,22 @@ def test_wrong_usage_ends_with_status_2(arguments: list[str], capsys: pytest.Cap
 
 
 @pytest.mark.parametrize(
+    ("arguments", "option"), [(["--scale", "1"], "--scale"), (["--demo", "--listen", "::"], "--certificate")]
+)
+def test_a_start_with_options_that_do_not_fit_writes_nothing(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    option: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main.run(["start", *arguments]) == 2
+    assert f"Invalid value for {option}" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
     "arguments",
     [
         ["query", "SELECT 1"],

@@ -412,7 +412,11 @@ def found(*rows: FoundRow, problem: str | None = None, equal_us: int | None = 1_
     ("rows", "quarantined", "cause"),
     [
         ([FoundRow({"id": "1"}, "changed", {"a": ("1", "2")})], 0, "Only the column a differs"),
-        ([FoundRow({"id": "1"}, "changed", {"a": ("1", "2")})], 3, "3 of its events are in quarantine"),
+        (
+            [FoundRow({"id": "1"}, "changed", {"a": ("1", "2")})],
+            3,
+            "Correct the rows in the database, or replay",
+        ),
         ([FoundRow({"id": "1"}, "changed", {"a": ("1", "2")})], 1, "1 of its events is in quarantine"),
         ([FoundRow({"id": "1"}, "missing", {})], 0, "missing in the lake"),
         ([FoundRow({"id": "1"}, "extra", {})], 0, "dropped or detached partition"),

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import threading
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
+from connectors.connect_rest import ConnectRest
 from connectors.engines.source_log import SourceLog
 from tests.ports import free_port
 from tributary.contract.lake import parse_lake
+from tributary.contract.table_name import TableName
+from tributary.local.databases import SourceDatabase
 from tributary.local.state import StateFolder, choose_settings
 from tributary.operations import source_facts
-from tributary.operations.source_facts import KeptLogs, read_source_logs
+from tributary.operations.source_facts import KeptLogs, KeptSizes, read_source_logs
 from tributary.operations.workspace import Workspace
 
 
@@ -48,7 +52,7 @@ def test_a_database_that_does_not_answer_delays_nobody_for_long(monkeypatch: pyt
     answers, asked = threading.Event(), 0
     known = {"web": SourceLog(kept=5)}
 
-    def read(_: Workspace) -> Any:
+    def read(*_: Any) -> Any:
         nonlocal asked
         asked += 1
         assert answers.wait(30)
@@ -62,3 +66,42 @@ def test_a_database_that_does_not_answer_delays_nobody_for_long(monkeypatch: pyt
     assert kept._reading is not None
     kept._reading.join(30)
     assert kept.read(workspace) == known
+
+
+@pytest.fixture
+def first_snapshot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workspace:
+    """Two databases that answer, whose connectors read their first snapshots."""
+    workspace = workspace_of(tmp_path / "state", free_port())
+    monkeypatch.setattr(SourceDatabase, "connect_for_replication", lambda _: nullcontext())
+    monkeypatch.setattr(ConnectRest, "offset", lambda *_: None)
+    for source in workspace.lake.sources:
+        engine = SourceDatabase(workspace.lake, source, workspace.state, workspace.settings).engine
+        monkeypatch.setattr(type(engine), "read_log", lambda *_: SourceLog(kept=5))
+    return workspace
+
+
+def test_sizes_are_read_only_for_those_who_show_them_and_kept(
+    first_snapshot: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def read(_: Workspace, database: SourceDatabase, __: Any) -> Any:
+        asked.append(database.source.name)
+        return {TableName(database.source.name, "shop", "orders"): 7}
+
+    monkeypatch.setattr(source_facts, "_read_sizes", read)
+    assert read_source_logs(first_snapshot)["web"].first is None
+    assert asked == []
+    sizes = KeptSizes()
+    for _ in range(3):
+        assert read_source_logs(first_snapshot, sizes)["web"].first == {TableName("web", "shop", "orders"): 7}
+    assert sorted(asked) == ["stock", "web"]
+
+
+def test_a_log_is_good_without_the_sizes(first_snapshot: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: Any) -> Any:
+        raise RuntimeError("permission denied")
+
+    monkeypatch.setattr(source_facts, "_read_sizes", fail)
+    logs = read_source_logs(first_snapshot, KeptSizes())
+    assert logs == dict.fromkeys(("web", "stock"), SourceLog(kept=5))

@@ -105,11 +105,7 @@ def row_at(events: Sequence[RowEvent], moment: datetime) -> RowState | None:
     for event in events:
         if event.op is None or event.committed > moment:
             continue
-        known, last = values, event
-        values = {
-            name: known.get(name, value) if is_unchanged(value) else value
-            for name, value in (event.after or {}).items()
-        }
+        values, last = _row_after(event, values), event
     if last is None:
         return None
     if last.after is None:
@@ -169,12 +165,16 @@ def with_previous(events: Sequence[RowEvent]) -> tuple[RowEvent, ...]:
         is_update = event.op == "u" and event.before is None
         shown.append(replace(event, previous=row or None) if is_update else event)
         if event.op is not None:
-            known = row
-            row = {
-                name: known.get(name, value) if is_unchanged(value) else value
-                for name, value in (event.after or {}).items()
-            }
+            row = _row_after(event, row)
     return tuple(shown)
+
+
+def _row_after(event: RowEvent, before: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the row that a change leaves. Values that the event leaves out are those from before it."""
+    return {
+        name: before.get(name, value) if is_unchanged(value) else value
+        for name, value in (event.after or {}).items()
+    }
 
 
 def count_events(

@@ -108,9 +108,14 @@ def load_shop(scale: float, console: Console) -> Seed:
     return load
 
 
-def _trade(workspace: Workspace, plan: Plan, stop: threading.Event) -> Summary:
+def _trade(
+    workspace: Workspace,
+    plan: Plan,
+    stop: threading.Event,
+    progress: Callable[[str, int], None] = lambda *_: None,
+) -> Summary:
     with shop_database(workspace).connect() as connection:
-        return apply_workload(connection, plan, stop=stop)
+        return apply_workload(connection, plan, progress, stop)
 
 
 def shop_database(workspace: Workspace) -> SourceDatabase:
@@ -123,9 +128,9 @@ def shop_database(workspace: Workspace) -> SourceDatabase:
 def trading(workspace: Workspace, tell: Callable[[str], None]) -> Iterator[None]:
     """Let the shop trade in a thread as long as the context lasts: ordinary transactions only.
 
-    If the database fails, the thread tells so, and tries again.
+    If the database fails, the thread tells so once, and tries again until it works.
     """
-    stop = threading.Event()
+    stop, fails = threading.Event(), threading.Event()
 
     def trade() -> None:
         # The rare transactions come after a share of the plan, so in an endless plan they never come.
@@ -133,9 +138,11 @@ def trading(workspace: Workspace, tell: Callable[[str], None]) -> Iterator[None]
         while not stop.is_set():
             try:
                 with shop_errors():
-                    _trade(workspace, plan, stop)
+                    _trade(workspace, plan, stop, lambda *_: fails.clear())
             except TributaryError as error:
-                tell(f"The shop does not trade now: {error.text(remedy_words)}")
+                if not fails.is_set():
+                    tell(f"The shop does not trade now: {error.text(remedy_words)}")
+                fails.set()
                 plan = replace(plan, seed=plan.seed + 1)
                 stop.wait(_SECONDS_TO_RETRY)
 

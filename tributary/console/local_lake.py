@@ -25,7 +25,7 @@ from tributary.operations.logs import PARTS, LogEntry, Redaction, known_secrets,
 from tributary.operations.quarantine_counts import QuarantineCounts
 from tributary.operations.remedy_words import remedy_words
 from tributary.operations.runs.follower import Follower
-from tributary.operations.source_facts import KeptLogs, read_source_types
+from tributary.operations.source_facts import KeptLogs, KeptSizes, read_source_types
 from tributary.operations.sourced_lake import passing_errors
 from tributary.operations.table_lag import QuietTables
 from tributary.operations.table_states import read_table_states
@@ -49,7 +49,7 @@ class LocalLake:
     has_alarms: bool = False
     _quiet: QuietTables = field(default_factory=QuietTables, repr=False)
     _memory: KeptMemory = field(default_factory=lambda: KeptMemory(_MEMORY_SECONDS), repr=False)
-    _logs: KeptLogs = field(default_factory=lambda: KeptLogs(_LOG_SECONDS), repr=False)
+    _logs: KeptLogs = field(default_factory=lambda: KeptLogs(_LOG_SECONDS, sizes=KeptSizes()), repr=False)
     _quarantined: QuarantineCounts = field(
         default_factory=lambda: QuarantineCounts(_QUARANTINE_SECONDS), repr=False
     )

@@ -22,19 +22,45 @@ from tributary.operations.sourced_lake import SourcedLake
 from tributary.operations.workspace import Workspace
 
 
-def read_source_logs(workspace: Workspace) -> Mapping[str, SourceLog]:
+@dataclass
+class KeptSizes:
+    """Reads about how many rows the tables of a source have, but at most once in some seconds.
+
+    It costs a survey of the whole database, so only those who show the sizes ask for them.
+    """
+
+    seconds: float = 60.0
+    _sizes: dict[str, Mapping[TableName, int] | None] = field(default_factory=dict)
+    _until: dict[str, float] = field(default_factory=dict)
+
+    def read(
+        self, workspace: Workspace, database: SourceDatabase, session: Any
+    ) -> Mapping[TableName, int] | None:
+        """Return the sizes as far as the database knows them. None: it could not be asked."""
+        source = database.source.name
+        if time.monotonic() >= self._until.get(source, 0.0):
+            self._until[source] = time.monotonic() + self.seconds
+            try:
+                self._sizes[source] = _read_sizes(workspace, database, session)
+            except Exception:  # noqa: BLE001  The log is known without the sizes, which only show progress.
+                self._sizes[source] = None
+        return self._sizes[source]
+
+
+def read_source_logs(workspace: Workspace, sizes: KeptSizes | None = None) -> Mapping[str, SourceLog]:
     """Return the log of each source that Debezium reads, by the source's name.
 
     A log that cannot be read has the reason as its problem. No server has to run, because a log grows when
-    one does not. Raises PipelineDown before the first start.
+    one does not. Only with `sizes`, a log says how many rows its first snapshot has. Raises PipelineDown
+    before the first start.
     """
     sources = workspace.lake.connected_sources
     with ThreadPoolExecutor(max(1, len(sources))) as pool:
-        logs = pool.map(partial(_read_log, workspace), sources)
+        logs = pool.map(partial(_read_log, workspace, sizes), sources)
         return {source.name: log for source, log in zip(sources, logs, strict=True)}
 
 
-def _read_log(workspace: Workspace, source: Source) -> SourceLog:
+def _read_log(workspace: Workspace, sizes: KeptSizes | None, source: Source) -> SourceLog:
     lake, settings = workspace.lake, workspace.settings
     connect = ConnectRest(settings.connect_url)
     database = SourceDatabase(lake, source, workspace.state, settings)
@@ -42,8 +68,8 @@ def _read_log(workspace: Workspace, source: Source) -> SourceLog:
     try:
         with database.connect_for_replication() as session:
             log = database.engine.read_log(session, lake, source, read_offset)
-            if log.problem is None and reads_first_snapshot(read_offset):
-                return replace(log, first=_read_sizes(workspace, database, session))
+            if sizes is not None and log.problem is None and reads_first_snapshot(read_offset):
+                return replace(log, first=sizes.read(workspace, database, session))
             return log
     except Exception as error:  # noqa: BLE001  A fault of one source must not hide the others.
         return SourceLog(problem=f"Its log cannot be read now: {' '.join(str(error).split())}")
@@ -85,10 +111,12 @@ class KeptLogs:
     """Reads the logs again and again, but at most every some seconds.
 
     patience  how many seconds a call waits for databases that do not answer. Then it returns what was known.
+    sizes     adds how many rows a first snapshot has; None: nobody needs them
     """
 
     seconds: float
     patience: float = 1.0
+    sizes: KeptSizes | None = None
     _logs: Mapping[str, SourceLog] = field(default_factory=dict)
     _until: float = 0.0
     _reading: threading.Thread | None = None
@@ -104,6 +132,6 @@ class KeptLogs:
 
     def _refresh(self, workspace: Workspace) -> None:
         try:
-            self._logs = read_source_logs(workspace)
+            self._logs = read_source_logs(workspace, self.sizes)
         except TributaryError:  # The folder was never started, or is damaged: other parts say so.
             self._logs = {}

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from tributary.console.listening import Listening
     from tributary.operations.runs.run_progress import RunProgress
 
+_SCALE = 0.1
+
 
 def start(
     port: Annotated[int, typer.Option("--port", min=1, max=65535, help="The console's.")] = PORT,
@@ -49,11 +51,14 @@ def start(
         bool, typer.Option("--demo", help="Follow the demo's ticket shop, which trades all the time.")
     ] = False,
     scale: Annotated[
-        float,
+        float | None,
         typer.Option(
-            "--scale", min=0.0001, max=10, help="With --demo: the size of the shop; 1 is 424,319 rows."
+            "--scale",
+            min=0.0001,
+            max=10,
+            help="With --demo: the size of the shop; 1 is 424,319 rows, the default is 0.1.",
         ),
-    ] = 0.1,
+    ] = None,
     lake: LakeFile = DEFAULT_LAKE_FILE,
     state: StateFolderPath = DEFAULT_STATE_FOLDER,
 ) -> None:
@@ -82,16 +87,18 @@ def start(
     from tributary.operations.snapshots.keeper import SnapshotKeeper
     from tributary.operations.verify.rounds import VerifyKeeper
 
+    if scale is not None and not demo:
+        raise typer.BadParameter("only the demo's shop has a scale: add --demo", param_hint="--scale")
+    listening = listening_on(port, listen, certificate, key)
     if demo and lake == DEFAULT_LAKE_FILE and not lake.exists():
         write_lake_file(LAKE_FILE, lake)
         output.print(f"Wrote {lake}, the lake file of the demo.", highlight=False)
     workspace = Workspace.open(lake, state)
     if demo:
         check_lake(workspace.lake)
-    listening = listening_on(port, listen, certificate, key)
     _ask_for_missing_passwords(workspace)
     try:
-        start_pipeline(workspace, messages, seed=load_shop(scale, messages) if demo else None)
+        start_pipeline(workspace, messages, seed=load_shop(scale or _SCALE, messages) if demo else None)
         follower = Follower(
             start=lambda: start_ingest(workspace, messages, follow=True),
             tell=tell,

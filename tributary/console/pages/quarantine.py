@@ -90,10 +90,16 @@ def key_text(key: bytes | None) -> str | None:
     payload = None if key is None else _payload(key)
     if not isinstance(payload, dict) or not payload:
         return None
-    values = payload.values()
-    if any(not isinstance(value, int | str) or re.search("[,=]", str(value)) for value in values):
-        return json.dumps(payload, ensure_ascii=False)
-    return ",".join(f"{name}={value}" for name, value in payload.items())
+    if all(_is_plain(value) for value in payload.values()):
+        return ",".join(f"{name}={value}" for name, value in payload.items())
+    return json.dumps(payload, ensure_ascii=False)
+
+
+def _is_plain(value: Any) -> bool:
+    """Return whether a key's value can stand in a text such as `order=7,line=2`."""
+    if isinstance(value, str):
+        return value == value.strip() and not re.search("[,=]", value)
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _payload(found: bytes) -> Any:

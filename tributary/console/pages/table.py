@@ -59,7 +59,7 @@ def add(console: Console) -> None:
             grid = ui.aggrid(
                 {
                     "columnDefs": [
-                        {"headerName": title, "field": field, **_WIDTHS.get(field, {})}
+                        {"headerName": title, "field": field, **_MORE.get(field, {})}
                         for field, title in _FIELDS.items()
                     ],
                     "rowData": commit_rows(commits),
@@ -238,7 +238,20 @@ def change_text(change: ColumnChange) -> str:
     return f"removed: {change.before}" if change.after is None else f"{change.before} → {change.after}"
 
 
-_WIDTHS = {"instant": {"minWidth": 180}, "completed": {"minWidth": 180}, "quarantined": {"minWidth": 112}}
+_SIZE = """params => {
+  const [unit, bytes] = [["TB", 1e12], ["GB", 1e9], ["MB", 1e6], ["kB", 1e3], ["bytes", 1]].find(
+    ([_, least]) => params.value >= least) ?? ["bytes", 1];
+  const digits = bytes > 1 ? 1 : 0;
+  const options = {minimumFractionDigits: digits, maximumFractionDigits: digits};
+  return `${(params.value / bytes).toLocaleString("en-US", options)} ${unit}`;
+}"""
+"""Shows a number of bytes as `size_text` does. The grid sorts by the number."""
+_MORE: dict[str, dict[str, Any]] = {
+    "instant": {"minWidth": 180},
+    "completed": {"minWidth": 180},
+    "written": {":valueFormatter": _SIZE},
+    "quarantined": {"minWidth": 112},
+}
 _FIELDS = {
     "instant": "instant",
     "completed": "completed (UTC)",
@@ -263,7 +276,7 @@ def commit_rows(commits: Sequence[Commit]) -> list[dict[str, Any]]:
             "events": commit.events,
             "rows": commit.rows,
             "deletes": commit.deletes,
-            "written": size_text(commit.written),
+            "written": commit.written,
             "quarantined": commit.quarantined,
             "p50": None if commit.freshness is None else round(commit.freshness.p50 / 1000, 1),
             "p95": None if commit.freshness is None else round(commit.freshness.p95 / 1000, 1),

@@ -82,7 +82,8 @@ def cause_of(found: Verification, quarantined: int) -> str:
         be, they = ("is", "it was") if quarantined == 1 else ("are", "they were")
         return (
             f"{quarantined:,} of its events {be} in quarantine, so the likely cause is that {they} not "
-            "applied: see tributary quarantine list."
+            "applied. Correct the rows in the database, or replay the events once they can be read: see "
+            "tributary quarantine list."
         )
     kinds = {row.kind for row in found.found}
     columns = {name for row in found.found for name in row.cells}
