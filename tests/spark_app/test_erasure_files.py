@@ -115,7 +115,10 @@ def test_an_error_is_in_the_report_alone(
 def test_nothing_is_reported_to_a_command_that_is_gone(spark: SparkSession, s3: Storage) -> None:
     keys = f"s3a://{BUCKET}/c/keys.json"
     files = ErasureFiles(spark, keys, f"s3a://{BUCKET}/c/report.jsonl")
-    with pytest.raises(ErasureFailed), files.reporting(io.StringIO(), TABLE):
+    with (
+        pytest.raises(KeysUnreadable, match="The keys to erase are gone"),
+        files.reporting(io.StringIO(), TABLE),
+    ):
         files.read_keys()
     assert not _is_there(s3, "c/report.jsonl")
 
