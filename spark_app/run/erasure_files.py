@@ -67,7 +67,8 @@ class ErasureFiles:
             yield out
             return
         # At INFO, the driver logs the conditions of queries, which contain the keys (FileSourceStrategy,
-        # V2ScanRelationPushDown, GroupBasedRowLevelOperationScanPlanning). Executors log none.
+        # V2ScanRelationPushDown, GroupBasedRowLevelOperationScanPlanning). Executors keep their level. No
+        # pushed-down filter, which they may log, contains a key. Their logs on a cluster are not tested.
         self.spark.sparkContext.setLogLevel("WARN")
         lines = io.StringIO()
         try:
