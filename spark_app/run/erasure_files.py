@@ -61,16 +61,21 @@ class ErasureFiles:
         """Yield where to write the run's reports: `out`, or into the report, which is written at the end.
 
         With a report, an error in the context is written to it, and ErasureFailed is raised in its place.
+        KeysUnreadable is raised itself.
         """
         if self.report is None:
             yield out
             return
         # At INFO, the driver logs the conditions of queries, which contain the keys (FileSourceStrategy,
-        # V2ScanRelationPushDown, GroupBasedRowLevelOperationScanPlanning). Executors log none.
+        # V2ScanRelationPushDown, GroupBasedRowLevelOperationScanPlanning). Executors keep their level. No
+        # pushed-down filter, which they may log, contains a key. Their logs on a cluster are not tested.
         self.spark.sparkContext.setLogLevel("WARN")
         lines = io.StringIO()
         try:
             yield lines
+        except KeysUnreadable as error:  # It quotes no key, and without the keys there is no report.
+            ProgressWriter(lines).write(_blocked(table, error))
+            raise
         except Exception as error:  # noqa: BLE001  Any text may quote a key.
             ProgressWriter(lines).write(_blocked(table, error))
             raise ErasureFailed("The erasure failed. Its report says why") from None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -115,7 +116,10 @@ def test_an_error_is_in_the_report_alone(
 def test_nothing_is_reported_to_a_command_that_is_gone(spark: SparkSession, s3: Storage) -> None:
     keys = f"s3a://{BUCKET}/c/keys.json"
     files = ErasureFiles(spark, keys, f"s3a://{BUCKET}/c/report.jsonl")
-    with pytest.raises(ErasureFailed), files.reporting(io.StringIO(), TABLE):
+    with (
+        pytest.raises(KeysUnreadable, match="The keys to erase are gone"),
+        files.reporting(io.StringIO(), TABLE),
+    ):
         files.read_keys()
     assert not _is_there(s3, "c/report.jsonl")
 
@@ -151,6 +155,7 @@ def test_keys_from_s3_are_erased_and_are_in_no_output_and_no_log(
     assert not erase()  # because the row with the key 2 is still in the source
     blocked = _reports(s3, "d/report.jsonl")[1]
     assert "still in the source: found id=2" in blocked["error"]
+    assert blocked["is_unchanged"]
 
     _put(s3, "d/keys.json", json.dumps([{"": str(KEY)}]))
     assert erase()
@@ -160,6 +165,22 @@ def test_keys_from_s3_are_erased_and_are_in_no_output_and_no_log(
     assert stopped["tables"] == {TABLE: "ok"}
     assert str(KEY) not in read_log()
     assert str(KEY) not in "".join(capsys.readouterr())
+    # Executors on a cluster have logs of their own, and log the filters that are pushed down to files.
+    plans = _plans(bronze.spark)
+    assert any(str(KEY) in plan for plan in plans)
+    pushed = [line for plan in plans for line in plan.splitlines() if _PUSHED.search(line)]
+    assert pushed
+    assert not [line for line in pushed if str(KEY) in _PUSHED.split(line, 1)[1]]
+
+
+_PUSHED = re.compile(r"PushedFilters: |filters=|pushed", re.IGNORECASE)
+
+
+def _plans(spark: SparkSession) -> Sequence[str]:
+    """Return the plans of the queries that Spark has run, as its page of SQL queries shows them."""
+    java: Any = spark._jsparkSession
+    found = java.sharedState().statusStore().executionsList()
+    return [found.apply(place).physicalPlanDescription() for place in range(found.size())]
 
 
 def _with_deleted_row(bronze: Bronze, folder: Path) -> TableIngest:
