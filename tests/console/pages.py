@@ -20,7 +20,7 @@ _JOB_SECONDS = 300
 
 
 def see_the_pipeline(walk: Walk, source: str, *, needs: str) -> None:
-    """The way of a row is there with the state of each part, and what needs a person."""
+    """The path of a row is there with the state of each part, and what needs a person."""
     with walk.page("/") as page:
         page.get_by_text(source, exact=True).wait_for()
         page.get_by_text("RUNNING").first.wait_for()

@@ -65,7 +65,7 @@ def console(
 ) -> None:
     """Serve pages that show the lake in a browser, until Ctrl-C.
 
-    They show the way of a row with the health of each part, all tables, a table's commits, every event of a
+    They show the path of a row with the health of each part, all tables, a table's commits, every event of a
     row, what is in quarantine, and the answers to SQL. Buttons pause, resume, rebuild and replay, and read a
     table again. Prometheus reads /metrics. /healthz answers with 503 if a part needs a person.
 

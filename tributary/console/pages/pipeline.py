@@ -1,4 +1,4 @@
-"""The first page: the way of a row, from the databases to the lake, and what needs a person."""
+"""The first page: the path of a row, from the databases to the lake, and what needs a person."""
 
 from __future__ import annotations
 
