@@ -25,11 +25,11 @@ from tests.ports import free_port
 from tributary.local.pipeline import down
 from tributary.local.state import StateFolder
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(1800)]
 
 PAGE = Path(__file__).parents[2] / "docs" / "tour.md"
 _PRICES = ("99.50", "99.5", "89.50")
-_QUERY_SECONDS = 90
+_QUERY_SECONDS = 300
 _BLOCK = re.compile(r"^```\n(\$ .*?)^```", re.MULTILINE | re.DOTALL)
 
 

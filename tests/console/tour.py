@@ -116,7 +116,6 @@ def rebuild_the_blocked_table(walk: Walk) -> None:
 def verify_the_mended_row(walk: Walk) -> None:
     """The row equals its source again, and nothing has to be done."""
     press(walk, table_path(LISTING), "Verify", ends_with="equals its source as of")
-    press(walk, table_path(VENUE), "Verify", ends_with="equals its source as of")
     with _patient_page(walk, table_path(LISTING)) as page:
         page.get_by_text("equals its source as of").wait_for()
         page.get_by_text("well", exact=True).wait_for()
