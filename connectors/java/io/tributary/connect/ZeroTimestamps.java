@@ -50,9 +50,12 @@ public class ZeroTimestamps<R extends ConnectRecord<R>> implements Transformatio
         if (timestamps.size() >= MOST_KEPT) {
             timestamps.clear();
         }
-        return timestamps.computeIfAbsent(row, schema -> schema.fields().stream()
-                .filter(field -> field.schema().isOptional() && TIMESTAMP.equals(field.schema().name()))
-                .toList());
+        return timestamps.computeIfAbsent(
+                row,
+                schema -> schema.fields().stream()
+                        .filter(field -> field.schema().isOptional()
+                                && TIMESTAMP.equals(field.schema().name()))
+                        .toList());
     }
 
     @Override
