@@ -122,7 +122,7 @@ def _measure(
 
 @contextmanager
 def _mixture(plain: Sequence[str], *, is_plain: bool) -> Iterator[None]:
-    """Let the process use Java, but for the plain functions, as long as the context lasts."""
+    """Let the process use Java, except for the plain functions, as long as the context lasts."""
     before = steps.steps()
     steps.use(cast(Steps, plain_steps if is_plain else _Mixture(plain)))
     try:

@@ -1,4 +1,4 @@
-"""A connector that is restarted with its tasks reads its password again, and goes on where it was.
+"""A connector that is restarted with its tasks reads its password again, and continues where it was.
 
 On AWS, the rotation of a password relies on it: MSK Connect's RestartConnector restarts connector and tasks.
 """

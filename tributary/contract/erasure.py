@@ -1,7 +1,7 @@
 """The place through which an erasure on AWS gets its keys, and how long S3 keeps what was removed.
 
 Keys are personal data, so no argument of a job holds them. The command puts them into an object in the
-quarantine bucket, the Spark app writes its report beside it, and the command removes both.
+quarantine bucket, the Spark app writes its report into the same folder, and the command removes both.
 """
 
 from __future__ import annotations

@@ -270,14 +270,20 @@ def _require_free(name: str, port: int) -> int:
 
 def is_free(port: int) -> bool:
     """Tell whether no process listens on this port of 127.0.0.1."""
-    with socket.socket() as probe:
-        # As for the servers themselves, a port with only old connections (TIME_WAIT) counts as free.
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(("127.0.0.1", port))
-        except OSError:
-            return False
-    return True
+    return why_taken(port, "127.0.0.1") is None
+
+
+def why_taken(port: int, address: str) -> OSError | None:
+    """Return why no server can listen on this port of an address of this machine, or None if one can."""
+    try:
+        family, kind, _, _, place = socket.getaddrinfo(address, port, type=socket.SOCK_STREAM)[0]
+        with socket.socket(family, kind) as probe:
+            # As for the servers themselves, a port with only old connections (TIME_WAIT) counts as free.
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(place)
+    except OSError as error:
+        return error
+    return None
 
 
 def _find_free(taken: set[int]) -> int:

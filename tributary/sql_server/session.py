@@ -91,7 +91,7 @@ class LakeSession(Session):  # type: ignore[misc]
     async def _without_ineffective_settings(self, query: Query) -> AllowedResult:
         """Leave out settings that are computed, such as MariaDB's driver sends for `sql_mode`.
 
-        The library cannot compute them. No setting changes what this server answers, but for the names of
+        The library cannot compute them. No setting changes what this server answers, except the names of
         characters, which are never computed."""
         statement = query.expression
         if not isinstance(statement, exp.Set):

@@ -1,4 +1,4 @@
-"""Run a job of the deployed lake to its end, for a command that goes on afterwards."""
+"""Run a job of the deployed lake to its end, for a command that continues afterwards."""
 
 from __future__ import annotations
 
