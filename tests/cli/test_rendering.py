@@ -10,7 +10,7 @@ from typing import cast
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from rich.console import Console
 
@@ -59,6 +59,7 @@ _CELLS = st.text(st.characters(categories=("L", "N", "P", "Zs")), max_size=12)
 
 
 @given(st.lists(st.lists(_CELLS, min_size=3, max_size=3)), st.booleans())
+@example([["", "0 ", ""], [" a ", " 10 ", " "]], False)
 def test_a_table_that_fits_looks_as_rich_would_draw_it(rows: list[list[str]], is_terminal: bool) -> None:
     def drawn() -> list[str]:
         shown = Console(file=io.StringIO(), width=200, force_terminal=is_terminal, color_system=None)

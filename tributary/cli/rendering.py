@@ -95,8 +95,10 @@ def _lines(
 
 
 def _padded(cell: str, width: int, is_to_right: bool) -> str:
-    blanks = " " * (width - cell_len(cell))
-    return blanks + cell if is_to_right else cell + blanks
+    # As Rich, which drops the blanks at the end of a cell before it moves it to the right.
+    shown = cell.rstrip() if is_to_right else cell
+    blanks = " " * (width - cell_len(shown))
+    return blanks + shown if is_to_right else shown + blanks
 
 
 def print_answer(found: pa.Table) -> None:
