@@ -29,7 +29,7 @@ STEPS: Mapping[str, tuple[str, ...]] = {
     ALL_IN_JAVA: (),
     "read Kafka": ("read_kafka_events",),
     "split schema and payload": ("schema_and_payload", "canonical"),
-    "read the payload": ("read_payload", "read_shape"),
+    "read the payload": ("open_payload", "read_payload", "open_shape", "read_shape"),
     "decode": ("projections",),
     "survey": ("change_counter",),
     "hold in buckets": ("buckets",),
