@@ -36,10 +36,14 @@ _OPTIONS = {
 _SIMPLE = (StringType, LongType, IntegerType, BooleanType, DoubleType)
 _HUGE = "[0-9.][eE][-+]?[0-9]{3}"
 """Numbers that would have a thousand digits or more as a decimal, which could take any time."""
-_TEXTS = r'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
-"""The texts in JSON. The possessive quantifiers keep Java's matcher from a recursion for each character."""
+_TEXTS = r'"[^"\\\uFFFD]*+(?:\\.[^"\\\uFFFD]*+)*+"'
+"""The texts in JSON, but those with a U+FFFD: Java reads bytes that are not UTF-8 as this character.
+
+The possessive quantifiers keep Java's matcher from a recursion for each character."""
 _CHANGED = "[0-9][.eE]|-0|[NI]"
 """Numbers that `from_json` writes in another form where a text is wanted."""
+_NUMBER_AS_TEXT = r'"(?:[-+.,eE0-9]|\\u00[0-9a-fA-F]{2})+"'
+"""Texts in JSON from which Spark reads a decimal (ExprUtils.getDecimalParser drops commas)."""
 _LIKE_A_NUMBER = "^[-+]?(?:0|[0-9]+[.eE][-+.eE0-9]*|NaN|INF|Infinity)$"
 """Texts that `from_json` makes of such numbers. It writes one with a point or an exponent as a double."""
 
@@ -64,9 +68,13 @@ def open_usual(text: Column, wire: StructType, closed: ClosedStruct | None) -> C
     if not _is_usual(wire):
         return F.when(string.isNotNull(), F.struct(string.alias("text")))
     as_numbers = _decimals_as_doubles(wire)
-    readable = F.when(~string.rlike(_HUGE), string) if as_numbers.fields else string
+    # Each regular expression costs as much as a part of the parsing. So the usual payload meets one.
+    has_special_number = string.rlike(f"{_HUGE}|{_NUMBER_AS_TEXT}")
+    is_readable = ~(has_special_number & string.rlike(_HUGE))
+    readable = F.when(is_readable, string) if as_numbers.fields else string
     # Spark takes the text "1.5" for a decimal, but not for a double.
-    as_doubles = [_parsed(readable, as_numbers)[_CORRUPT].isNotNull()] if as_numbers.fields else []
+    has_such_text = F.when(has_special_number, _parsed(readable, as_numbers)[_CORRUPT].isNotNull())
+    as_doubles = [F.coalesce(has_such_text, F.lit(False))] if as_numbers.fields else []
     unnamed = [] if closed is None else [_has_unnamed(string, wire, closed)]
     # Without a condition around them, Spark computes equal parts once.
     return F.struct(
@@ -167,11 +175,11 @@ def _is_doubtful(text: Column, read: Column, bare: Column, wire: StructType) -> 
     is_whole = (
         (opened == reduce(lambda one, other: one + other, parts, F.lit(1)))
         & (_count(bare, "}]") == opened)
-        & bare.rlike(r"\}[ \t\n\r]*$")
+        & (bare.endswith("}") | bare.rlike(r"\}[ \t\n\r]*$"))
     )
     is_changed = bare.rlike(_CHANGED) & _any([*_like_numbers(read, wire)])
     has_halves = text.contains("\\ud") | text.contains("\\uD")
-    is_utf8 = F.encode(text, "UTF-8") == text.cast("binary")
+    is_utf8 = ~bare.contains("\ufffd")
     is_usual = read.isNotNull() & read[_CORRUPT].isNull() & is_whole & is_utf8 & ~has_halves & ~is_changed
     return F.when(text.isNotNull(), ~F.coalesce(is_usual, F.lit(False)))
 
@@ -191,11 +199,17 @@ def _like_numbers(read: Column, data_type: StructType) -> Iterator[Column]:
         value = read[field.name]
         match field.dataType:
             case StringType():
-                yield value.rlike(_LIKE_A_NUMBER)
+                yield _is_like_a_number(value)
             case ArrayType(elementType=StringType()):
-                yield F.exists(value, lambda element: element.rlike(_LIKE_A_NUMBER))
+                yield F.exists(value, _is_like_a_number)
             case StructType():
                 yield from _like_numbers(value, field.dataType)
+
+
+def _is_like_a_number(value: Column) -> Column:
+    # Most texts are told by their first character, without a regular expression.
+    first = F.ascii(value)
+    return (first.between(ord("+"), ord("9")) | first.isin(ord("I"), ord("N"))) & value.rlike(_LIKE_A_NUMBER)
 
 
 def _has_unnamed(text: Column, wire: StructType, closed: ClosedStruct) -> Column:

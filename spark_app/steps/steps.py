@@ -75,7 +75,9 @@ class Steps(Protocol):
 
         A topic is left out if the files' metadata do not say, and the rows have to be read."""
 
-    def schema_and_payload(self, text: Column, known: Sequence[str]) -> Column:
+    def schema_and_payload(
+        self, text: Column, known: Sequence[str], examples: Sequence[bytes] = ()
+    ) -> Column:
         """Return `struct<known int, schema string, payload string>`, null if the text is no JSON object.
 
         known    the place of the document's schema in `known`; null if it is another one. Schemas are equal
@@ -83,6 +85,8 @@ class Steps(Protocol):
         schema   the schema in its canonical form; null if the document has none
         payload  the JSON of the payload as it is written; null if it is JSON's null. A document that is
                  neither `{"schema":…,"payload":…}` nor `{"payload":…}` is itself the payload
+
+        `examples` are documents with known schemas. Documents that begin like one of them may be read faster.
         """
 
     def canonical(self, schema: str) -> str:
