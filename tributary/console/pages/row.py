@@ -112,11 +112,9 @@ def _event(event: RowEvent) -> None:
         with ui.row().classes("items-center gap-3"):
             ui.label(_title(event)).classes("font-bold")
             ui.label(f"{event.at:%Y-%m-%d %H:%M:%S.%f} UTC")
-            ui.label(f"{event.topic}, partition {event.partition}, offset {event.offset:,}").classes(
-                "text-gray-500"
-            )
+            ui.label(f"{event.topic}, partition {event.partition}, offset {event.offset:,}").classes("quiet")
         if event.source:
-            ui.label(_origin(event)).classes("text-gray-500 text-sm break-all")
+            ui.label(_origin(event)).classes("quiet text-sm break-all")
         if event.changed:
             for name, (old, new) in event.changed.items():
                 with ui.row().classes("items-center gap-2 font-mono"):

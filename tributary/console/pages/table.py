@@ -14,6 +14,7 @@ from connectors.engines.source_log import size_text
 from tributary.api.column_history import ColumnChange, column_changes
 from tributary.api.rows import APP_COLUMNS
 from tributary.api.table_files import TableFiles
+from tributary.console.charts import QUIET
 from tributary.console.console import Console
 from tributary.console.pages.buttons import action_button, jobs_panel
 from tributary.console.pages.frame import (
@@ -130,7 +131,7 @@ def _buttons(console: Console, name: str, view: LakeView) -> None:
             ):
                 action_button(console, action, name)
             if is_paused:
-                ui.label("This table is paused.").classes("self-center text-orange-600")
+                ui.label("This table is paused.").classes("self-center text-warning")
 
     is_shown_paused = state.paused is not None
     buttons(is_shown_paused)
@@ -190,7 +191,7 @@ def _settings(console: Console, table: Table, files: TableFiles) -> None:
     with ui.row().classes("gap-6"):
         for name, value in facts.items():
             with ui.column().classes("gap-0"):
-                ui.label(name).classes("text-gray-500 text-sm")
+                ui.label(name).classes("quiet text-sm")
                 ui.label(value)
 
 
@@ -287,6 +288,7 @@ def commit_rows(commits: Sequence[Commit]) -> list[dict[str, Any]]:
 
 def _chart(commits: Sequence[Commit]) -> dict[str, Any]:
     """Return rows and freshness of the commits, oldest first."""
+    in_quiet = {"axisLabel": QUIET, "nameTextStyle": QUIET}
     rows, fresh = [], []
     for commit in reversed(commits):
         moment = commit.completed.timestamp() * 1000
@@ -295,12 +297,13 @@ def _chart(commits: Sequence[Commit]) -> dict[str, Any]:
             fresh.append([moment, commit.freshness.p95 / 1000])
     return {
         "grid": {"left": 60, "right": 60, "top": 40, "bottom": 30},
-        "legend": {"top": 0},
+        "textStyle": QUIET,
+        "legend": {"top": 0, "textStyle": QUIET},
         "tooltip": {"trigger": "axis"},
-        "xAxis": {"type": "time", **_span(commits)},
+        "xAxis": {"type": "time", "axisLabel": QUIET, **_span(commits)},
         "yAxis": [
-            {"type": "value", "name": "rows"},
-            {"type": "value", "name": "s", "splitLine": {"show": False}},
+            {"type": "value", "name": "rows", **in_quiet},
+            {"type": "value", "name": "s", "splitLine": {"show": False}, **in_quiet},
         ],
         "series": [
             {"name": "rows written", "type": "bar", "barMaxWidth": 24, "data": rows},
