@@ -184,10 +184,22 @@ def answer_grid(found: pa.Table, height: str) -> None:
                 for field, name in zip(fields, found.column_names, strict=True)
             ],
             "rowData": [
-                dict(zip(fields, map(cell, values), strict=True)) for values in zip(*columns, strict=True)
+                dict(zip(fields, map(grid_cell, values), strict=True))
+                for values in zip(*columns, strict=True)
             ],
         }
     ).classes(f"w-full {height}")
+
+
+_LONGEST = 2_000
+
+
+def grid_cell(value: Any) -> Any:
+    """Return a value as a grid shows it. Of a long text, only the beginning: a browser gets slow with it."""
+    shown = cell(value)
+    if not isinstance(shown, str) or len(shown) <= _LONGEST:
+        return shown
+    return f"{shown[:_LONGEST]} … ({len(shown):,} characters)"
 
 
 def as_csv(found: pa.Table) -> str:

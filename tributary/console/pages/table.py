@@ -52,7 +52,7 @@ def add(console: Console) -> None:
                 commits = await asyncio.to_thread(table.history, _COMMITS)
                 facts = await asyncio.to_thread(_facts, console, table, commits)
             except TributaryError as error:
-                show_error(error, console)
+                _without_commit(console, name, view, error)
                 return
             _settings(console, table, facts.files)
             chart = ui.echart(_chart(commits)).classes("w-full h-64")
@@ -81,11 +81,27 @@ def add(console: Console) -> None:
             ui.timer(2 * console.shown.seconds, look)
 
 
+def _without_commit(console: Console, name: str, view: LakeView, error: TributaryError) -> None:
+    """Say why the page has no commits. It appears as a whole once the table has one."""
+    if (state := view.table(name)) is None or state.commit is not None:
+        show_error(error, console)
+        return
+    if state.is_well:
+        ui.label("The table has no commit yet, so the lake cannot show its rows. This page follows.")
+
+    async def look() -> None:
+        now = (await console.view()).table(name)
+        if now is not None and now.commit is not None:
+            ui.navigate.reload()
+
+    ui.timer(console.shown.seconds, look)
+
+
 def _state(console: Console, name: str, view: LakeView) -> None:
     """Show the table's state, and what needs a person."""
 
     def found(view: LakeView) -> tuple[str | None, Problem | None]:
-        state = next((table for table in view.tables if str(table.table) == name), None)
+        state = view.table(name)
         return (None, None) if state is None else (state.state, problem_of(state, console))
 
     @ui.refreshable
@@ -113,7 +129,7 @@ def _state(console: Console, name: str, view: LakeView) -> None:
 
 
 def _buttons(console: Console, name: str, view: LakeView) -> None:
-    state = next((table for table in view.tables if str(table.table) == name), None)
+    state = view.table(name)
     if state is None or console.actions is None:
         return
 
@@ -139,8 +155,8 @@ def _buttons(console: Console, name: str, view: LakeView) -> None:
 
     async def look() -> None:
         nonlocal is_shown_paused
-        now = await console.view()
-        is_paused = any(table.paused is not None for table in now.tables if str(table.table) == name)
+        now = (await console.view()).table(name)
+        is_paused = now is not None and now.paused is not None
         if is_paused != is_shown_paused:
             is_shown_paused = is_paused
             buttons.refresh(is_paused)
