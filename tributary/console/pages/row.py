@@ -90,7 +90,8 @@ def add(console: Console) -> None:
             typed.on("keydown.enter", look)
             as_of.on("keydown.enter", show_row)
             if table and key:
-                await look()
+                # Bronze takes a while, and the page should be there before it.
+                ui.timer(0.1, look, once=True)
 
 
 def _row_at(found: RowState | None) -> None:
