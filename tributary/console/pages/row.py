@@ -34,6 +34,8 @@ def add(console: Console) -> None:
             row = ui.column().classes("w-full")
             events = ui.column().classes("w-full gap-2")
 
+            unknown = table and table not in names
+            choice = f"The lake has no table {table}. Choose one." if unknown else "Choose a table."
             asked, is_looking = 0, False
 
             async def look() -> None:
@@ -68,7 +70,7 @@ def add(console: Console) -> None:
                         show_error(failure, console)
                         return
                     if not chosen.value:
-                        ui.label("Choose a table.")
+                        ui.label(choice)
                         return
                     if not found:
                         ui.label("Bronze has no event of this key.")
