@@ -12,7 +12,7 @@ import pytest
 from connectors.connect_rest import ConnectUnreachable
 from connectors.engines.binlog.progress import log_after
 from connectors.engines.postgres.slot import read_log
-from connectors.engines.source_log import SourceLog, size_text
+from connectors.engines.source_log import LogReader, SourceLog, size_text
 from connectors.engines.sqlserver import progress
 
 FILES = {7: 1000, 8: 500, 9: 300}
@@ -21,16 +21,21 @@ FILES = {7: 1000, 8: 500, 9: 300}
 
 @pytest.mark.slow
 def test_a_slot_that_nobody_reads_holds_back_what_is_written(admin: psycopg.Connection) -> None:
-    streaming = {"lsn": 7}
-    assert read_log(admin, "t_log", lambda: streaming) == SourceLog(
-        problem="There is no replication slot t_log."
-    )
+    streaming = LogReader(lambda: {"lsn": 7}, lambda: False)
+    assert read_log(admin, "t_log", streaming) == SourceLog(problem="There is no replication slot t_log.")
     admin.execute("SELECT pg_create_logical_replication_slot('t_log', 'pgoutput')")
     try:
         admin.execute("CREATE TABLE t AS SELECT g, repeat('x', 100) AS x FROM generate_series(1, 10000) AS g")
-        found = read_log(admin, "t_log", lambda: streaming)
-        before_it, in_it = (read_log(admin, "t_log", partial(next, iter([offset]))) for offset in _FIRST)
-        without_connect = read_log(admin, "t_log", _without_connect)
+        found = read_log(admin, "t_log", streaming)
+        before_it, in_it = (
+            read_log(admin, "t_log", LogReader(partial(next, iter([offset])), lambda: False))
+            for offset in _FIRST
+        )
+        failed = [
+            read_log(admin, "t_log", LogReader(partial(next, iter([offset])), lambda: True))
+            for offset in _FIRST
+        ]
+        without_connect = read_log(admin, "t_log", LogReader(_without_connect, _without_connect))
     finally:
         admin.execute("SELECT pg_drop_replication_slot('t_log')")
     assert found.unread is not None
@@ -39,13 +44,14 @@ def test_a_slot_that_nobody_reads_holds_back_what_is_written(admin: psycopg.Conn
     assert found.problem == "Nobody reads the replication slot t_log, and the server keeps its WAL."
     assert without_connect.problem == found.problem
     assert (before_it.problem, in_it.problem) == (None, None)
+    assert {one.problem for one in failed} == {found.problem}, "a connector that has failed reads nothing"
 
 
 _FIRST = (None, {"lsn": 7, "snapshot": "INITIAL", "last_snapshot_record": False})
 """The offsets of a connector that reads its first snapshot."""
 
 
-def _without_connect() -> None:
+def _without_connect() -> Any:
     raise ConnectUnreachable("Kafka Connect does not answer")
 
 

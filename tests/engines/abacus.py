@@ -25,7 +25,7 @@ from connectors.engines.engine import (
     ReadOffset,
 )
 from connectors.engines.forms import INTEGER, TEXT, TIME_OF_DAY
-from connectors.engines.source_log import SourceLog
+from connectors.engines.source_log import LogReader, SourceLog
 from connectors.engines.survey import DatabaseAddress, SourceEntries, Survey, SurveyedTable
 from tributary.contract.entries import Port, Problem
 from tributary.contract.lake import Lake
@@ -230,7 +230,7 @@ class AbacusEngine(Engine[AbacusSource, AbacusSession]):
         session: AbacusSession,
         lake: Lake,  # noqa: ARG002
         source: AbacusSource,  # noqa: ARG002
-        read_offset: ReadOffset,  # noqa: ARG002
+        reader: LogReader,  # noqa: ARG002
     ) -> SourceLog:
         return SourceLog(unread=session.server.lags)
 

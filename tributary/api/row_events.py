@@ -145,12 +145,20 @@ def read_row_events(
     """Return the key's events in bronze, by partition and offset. An event is in bronze some seconds late.
 
     It reads all files of the topic, because bronze is not sorted by key. The files can hold an event twice.
-    Raises SchemasMissing or RegistryRefused if the events are Avro and their schemas cannot be had.
+    Raises SchemasMissing or RegistryRefused if the events are Avro and their schemas cannot be had. Raises
+    NotAKey if no event has a key of these columns.
     """
     found: dict[tuple[int, int], RowEvent] = {}
+    others: set[tuple[str, ...]] = set()
     for row in _rows(filesystem, bronze, namespace, topic):
-        if is_of(payloads.read(row["key"]), key):
+        payload = payloads.read(row["key"])
+        if isinstance(payload, dict):
+            others.add(tuple(payload))
+        if is_of(payload, key):
             found[row["k_partition"], row["k_offset"]] = _event(row, payloads.read(row["value"]))
+    if others and not any(_has_columns(key, columns) for columns in others):
+        expected = ",".join(f"{name}=…" for name in min(others))
+        raise NotAKey("the key of this table has other columns", found=_key_text(key), expected=expected)
     return with_previous([found[place] for place in sorted(found)])
 
 
@@ -213,6 +221,15 @@ def _rows(filesystem: S3FileSystem, bronze: str, namespace: str, topic: str) -> 
             events = dataset.dataset(files, filesystem=filesystem, format="parquet")
             for batch in events.to_batches(batch_size=_ROWS_AT_ONCE):
                 yield from batch.to_pylist()
+
+
+def _has_columns(key: Mapping[str, str] | str, columns: Collection[str]) -> bool:
+    return len(columns) == 1 if isinstance(key, str) else set(key) == set(columns)
+
+
+def _key_text(key: Mapping[str, str] | str) -> str:
+    """Return a key as a person writes it."""
+    return key if isinstance(key, str) else ",".join(f"{name}={value}" for name, value in key.items())
 
 
 def is_of(payload: Any, key: Mapping[str, str] | str) -> bool:

@@ -141,6 +141,10 @@ class LakeView:
                 found.append(CatchingUp(table, read - behind, read, total, is_new))
         return tuple(sorted(found, key=lambda one: (-one.total, one.table)))
 
+    def table(self, name: str) -> TableState | None:
+        """Return the state of the table with this whole name; None: the lake has none."""
+        return next((one for one in self.tables if str(one.table) == name), None)
+
     @property
     def is_well(self) -> bool:
         """Return whether no part of the lake needs a person."""

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from connectors.connect_rest import ConnectRest
-from connectors.engines.source_log import SourceLog, reads_first_snapshot
+from connectors.engines.source_log import LogReader, SourceLog
 from connectors.engines.survey import DatabaseAddress
 from tributary.contract.errors import TributaryError
 from tributary.contract.source import Source
@@ -64,11 +64,14 @@ def _read_log(workspace: Workspace, sizes: KeptSizes | None, source: Source) -> 
     lake, settings = workspace.lake, workspace.settings
     connect = ConnectRest(settings.connect_url)
     database = SourceDatabase(lake, source, workspace.state, settings)
-    read_offset = partial(connect.offset, lake.source_names(source).connector)
+    connector = lake.source_names(source).connector
+    reader = LogReader(
+        partial(connect.offset, connector), lambda: connect.status(connector).failure is not None
+    )
     try:
         with database.connect_for_replication() as session:
-            log = database.engine.read_log(session, lake, source, read_offset)
-            if sizes is not None and log.problem is None and reads_first_snapshot(read_offset):
+            log = database.engine.read_log(session, lake, source, reader)
+            if sizes is not None and log.problem is None and reader.reads_first_snapshot():
                 return replace(log, first=sizes.read(workspace, database, session))
             return log
     except Exception as error:  # noqa: BLE001  A fault of one source must not hide the others.

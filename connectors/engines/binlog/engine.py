@@ -36,7 +36,7 @@ from connectors.engines.engine import (
     NotADatabaseUrl,
     ReadOffset,
 )
-from connectors.engines.source_log import SourceLog
+from connectors.engines.source_log import LogReader, SourceLog
 from connectors.engines.survey import DatabaseAddress, SourceEntries, Survey, SurveyedTable
 from tributary.contract.engines.binlog import PORT, BinlogSource
 from tributary.contract.lake import Lake
@@ -217,9 +217,9 @@ class BinlogEngine(Engine[BinlogSource, Session]):
         session: Session,
         lake: Lake,  # noqa: ARG002
         source: BinlogSource,  # noqa: ARG002  All sources of a server share its log.
-        read_offset: ReadOffset,
+        reader: LogReader,
     ) -> SourceLog:
-        return progress.read_log(session, read_offset())
+        return progress.read_log(session, reader.offset())
 
     def snapshot(self, session: Session) -> AbstractContextManager[None]:
         return reading.one_snapshot(session)

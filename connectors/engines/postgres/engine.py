@@ -34,7 +34,7 @@ from connectors.engines.postgres import (
 )
 from connectors.engines.postgres.checksums import PostgresChecksums
 from connectors.engines.postgres.names import replication_slot, replication_user
-from connectors.engines.source_log import SourceLog
+from connectors.engines.source_log import LogReader, SourceLog
 from connectors.engines.survey import DatabaseAddress, SourceEntries, Survey, SurveyedTable
 from tributary.contract.engines.postgres import PORT, PostgresSource
 from tributary.contract.lake import Lake
@@ -198,9 +198,9 @@ class PostgresEngine(Engine[PostgresSource, psycopg.Connection]):
         session: psycopg.Connection,
         lake: Lake,
         source: PostgresSource,
-        read_offset: ReadOffset,
+        reader: LogReader,
     ) -> SourceLog:
-        return slot.read_log(session, replication_slot(lake, source), read_offset)
+        return slot.read_log(session, replication_slot(lake, source), reader)
 
     def snapshot(self, session: psycopg.Connection) -> AbstractContextManager[None]:
         return reading.one_snapshot(session)

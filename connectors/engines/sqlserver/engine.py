@@ -20,7 +20,7 @@ from connectors.engines.engine import (
     ReadOffset,
 )
 from connectors.engines.hidden_columns import as_taken
-from connectors.engines.source_log import SourceLog
+from connectors.engines.source_log import LogReader, SourceLog
 from connectors.engines.sqlserver import (
     connector,
     preflight,
@@ -197,9 +197,9 @@ class SqlServerEngine(Engine[SqlServerSource, Session]):
         session: Session,
         lake: Lake,  # noqa: ARG002
         source: SqlServerSource,  # noqa: ARG002  The session is in the source's database.
-        read_offset: ReadOffset,
+        reader: LogReader,
     ) -> SourceLog:
-        return progress.read_log(session, read_offset())
+        return progress.read_log(session, reader.offset())
 
     def snapshot(self, session: Session) -> AbstractContextManager[None]:
         return reading.one_snapshot(session)
