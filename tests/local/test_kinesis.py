@@ -6,6 +6,7 @@ import random
 import threading
 import time
 from collections.abc import Iterator
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -93,6 +94,24 @@ def test_a_stream_that_does_not_exist_is_named(
     stream = Stream(ItemStream("missing", "us-east-1", server.endpoint))
     with pytest.raises(StreamUnreadable, match="Kinesis stream missing"):
         Lander("missing", stream, FakeLanding()).step()
+
+
+def test_a_stream_is_the_same_one_in_every_time_zone(
+    server: KinesisServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "local")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "local")
+    of = ItemStream("zoned", "us-east-1", server.endpoint)
+    create_streams(server, [of])
+    found = set()
+    for zone in ("UTC", "Asia/Tokyo", "America/New_York"):
+        with monkeypatch.context() as here:
+            here.setenv("TZ", zone)
+            time.tzset()
+            found.add(Stream(of).facts())
+    time.tzset()
+    assert len(found) == 1
+    assert abs(datetime.fromisoformat(found.pop().created).timestamp() - time.time()) < 60
 
 
 def test_the_records_survive_a_restart(server: KinesisServer) -> None:

@@ -42,13 +42,13 @@ class FakeShard:
 class FakeStream:
     """A stream in memory, with the rules of Kinesis: iterators, closed shards, and records that it deletes.
 
-    failures  raised by the next requests, one each
+    failures  raised by the next requests, one each; None: that request succeeds
     most      the most records of an answer
     """
 
     shards_by_id: dict[str, FakeShard] = field(default_factory=dict)
     created: str = "2026-01-01"
-    failures: list[Exception] = field(default_factory=list)
+    failures: list[Exception | None] = field(default_factory=list)
     most: int = 2
     sequence: int = 10**55
     now_ms: int = 1_790_000_000_000
@@ -94,8 +94,8 @@ class FakeStream:
         return Answer(records, None if is_over else f"{shard}/{until}", behind_ms)
 
     def _fail(self) -> None:
-        if self.failures:
-            raise self.failures.pop(0)
+        if self.failures and (failure := self.failures.pop(0)) is not None:
+            raise failure
 
 
 @dataclass
