@@ -148,7 +148,7 @@ def read_row_events(
     Raises SchemasMissing or RegistryRefused if the events are Avro and their schemas cannot be had.
     """
     found: dict[tuple[int, int], RowEvent] = {}
-    for row in _rows(filesystem, bronze, namespace, topic):
+    for row in read_rows(filesystem, bronze, f"{namespace}/events", topic):
         if is_of(payloads.read(row["key"]), key):
             found[row["k_partition"], row["k_offset"]] = _event(row, payloads.read(row["value"]))
     return with_previous([found[place] for place in sorted(found)])
@@ -189,7 +189,7 @@ def count_events(
     wanted = {frozenset(key.items()) for key in keys}
     return sum(
         isinstance(payload := payloads.read(row["key"]), dict) and key_of(payload) in wanted
-        for row in _rows(filesystem, bronze, namespace, topic)
+        for row in read_rows(filesystem, bronze, f"{namespace}/events", topic)
     )
 
 
@@ -198,12 +198,14 @@ def key_of(payload: Mapping[str, Any]) -> frozenset[tuple[str, str]]:
     return frozenset((name, _as_text(value)) for name, value in payload.items())
 
 
-def _rows(filesystem: S3FileSystem, bronze: str, namespace: str, topic: str) -> Iterator[dict[str, Any]]:
+def read_rows(filesystem: S3FileSystem, bronze: str, table: str, topic: str) -> Iterator[dict[str, Any]]:
+    """Return the rows of a topic in the files of a table in bronze, such as `lake_bronze/events`."""
     from pyarrow import dataset
     from pyarrow.fs import FileSelector
 
+    namespace, _, name = table.partition("/")
     for database in (namespace, f"{namespace}.db"):  # Iceberg's place in a JDBC catalog, and in Glue.
-        folder = f"{bronze}/{database}/events/data/k_topic={topic}"
+        folder = f"{bronze}/{database}/{name}/data/k_topic={topic}"
         files = [
             info.path
             for info in filesystem.get_file_info(FileSelector(folder, recursive=True, allow_not_found=True))
