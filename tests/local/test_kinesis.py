@@ -76,13 +76,13 @@ def test_every_record_lands_once_and_in_order_while_shards_split_and_merge(
     land()
     land()
 
-    values = [bytes(row[5]).decode() for row in bronze.rows]
+    values = [row.record.data.decode() for row in bronze.rows]
     assert len(values) == len(set(values)) == sent
     for key in "abcdefgh":
         numbers = [int(value.split()[2]) for value in values if value.startswith(f"a {key} ")]
         assert numbers == sorted(numbers)
     assert sum(place.is_over for place in bronze.places.shards) >= 2
-    sequences = [row[10] for row in bronze.rows]
+    sequences = [row.record.sequence for row in bronze.rows]
     assert all(len(sequence) == 56 for sequence in sequences)
 
 
