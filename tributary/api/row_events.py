@@ -150,7 +150,7 @@ def read_row_events(
     """
     found: dict[tuple[int, int], RowEvent] = {}
     others: set[tuple[str, ...]] = set()
-    for row in _rows(filesystem, bronze, namespace, topic):
+    for row in read_rows(filesystem, bronze, f"{namespace}/events", topic):
         payload = payloads.read(row["key"])
         if isinstance(payload, dict):
             others.add(tuple(payload))
@@ -197,7 +197,7 @@ def count_events(
     wanted = {frozenset(key.items()) for key in keys}
     return sum(
         isinstance(payload := payloads.read(row["key"]), dict) and key_of(payload) in wanted
-        for row in _rows(filesystem, bronze, namespace, topic)
+        for row in read_rows(filesystem, bronze, f"{namespace}/events", topic)
     )
 
 
@@ -206,12 +206,14 @@ def key_of(payload: Mapping[str, Any]) -> frozenset[tuple[str, str]]:
     return frozenset((name, _as_text(value)) for name, value in payload.items())
 
 
-def _rows(filesystem: S3FileSystem, bronze: str, namespace: str, topic: str) -> Iterator[dict[str, Any]]:
+def read_rows(filesystem: S3FileSystem, bronze: str, table: str, topic: str) -> Iterator[dict[str, Any]]:
+    """Return the rows of a topic in the files of a table in bronze, such as `lake_bronze/events`."""
     from pyarrow import dataset
     from pyarrow.fs import FileSelector
 
+    namespace, _, name = table.partition("/")
     for database in (namespace, f"{namespace}.db"):  # Iceberg's place in a JDBC catalog, and in Glue.
-        folder = f"{bronze}/{database}/events/data/k_topic={topic}"
+        folder = f"{bronze}/{database}/{name}/data/k_topic={topic}"
         files = [
             info.path
             for info in filesystem.get_file_info(FileSelector(folder, recursive=True, allow_not_found=True))
