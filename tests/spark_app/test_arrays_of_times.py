@@ -48,4 +48,5 @@ def test_arrays_of_timestamps_are_read_after_a_second_commit(
 
 def _read_without_spark(table: HudiTable) -> list[dict[str, Any]]:
     batches = HudiTableBuilder.from_base_uri(f"file://{table.path}").build().read()
-    return pa.Table.from_batches(batches).to_pylist()
+    rows: list[dict[str, Any]] = pa.Table.from_batches(batches).to_pylist()
+    return rows
