@@ -208,6 +208,4 @@ def test_the_remedy_for_lost_changes_is_found_by_debeziums_own_words(sqlserver: 
     )
     resource = source.getResourceAsStream("BaseSourceTask.class").readAllBytes()
     assert b"The connector is trying to read change stream starting at" in bytes(resource)
-    assert any(
-        words.startswith("The connector is trying to read change stream") for words in ENGINE.remedies()
-    )
+    assert any(words.startswith("change stream starting at") for words in ENGINE.remedies())

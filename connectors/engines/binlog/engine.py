@@ -112,10 +112,14 @@ class BinlogEngine(Engine[BinlogSource, Session]):
         }
 
     def remedies(self) -> Mapping[str, Remedies]:
-        # BinlogSourceTask, after the server has removed the log's file of the stored offset.
         return {
-            "which is no longer available on the server": remedies_of(
-                ["The server no longer has the log from which the connector has to continue.", TakeSnapshot()]
+            # BaseSourceTask and BinlogConnectorConnection.isBinlogPositionAvailable.
+            "change stream starting at BinlogOffsetContext": remedies_of(
+                [
+                    "The server no longer has the log from which the connector has to continue. Or it is "
+                    "another server, which lacks transactions that the connector has read.",
+                    TakeSnapshot(),
+                ]
             ),
             "DDL statement couldn't be parsed": remedies_of(
                 [
