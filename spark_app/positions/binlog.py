@@ -30,9 +30,9 @@ class BinaryLog:
     The server writes a transaction as a whole when it commits, so the log has the order of the commits. An
     event holds several rows (io.debezium.connector.binlog.BinlogSourceInfo).
 
-    With GTIDs, our transform TransactionNumbers writes the number and the byte to `sequence`. They are the
-    same on each server that has the transaction. Without, a position is the number of the log's file and the
-    byte in it, which sorts before all transactions with a number."""
+    With MySQL's GTIDs, our transform TransactionNumbers writes the number and the byte to `sequence`. They
+    are the same on each server that has the transaction. Without, a position is the number of the log's file
+    and the byte in it, which sorts before all transactions with a number."""
 
     @property
     def keeps_order(self) -> bool:

@@ -26,7 +26,6 @@ from connectors.engines.binlog import (
 from connectors.engines.binlog.checksums import BinlogParts
 from connectors.engines.binlog.names import connector_user
 from connectors.engines.binlog.session import Session, connect
-from connectors.engines.debezium_options import TRANSACTION_NUMBERS
 from connectors.engines.definitions import TableDefinition
 from connectors.engines.engine import (
     Awaited,
@@ -62,7 +61,7 @@ class BinlogEngine(Engine[BinlogSource, Session]):
     """
 
     rules: ClassVar[preflight.Rules]
-    mending: ClassVar[Mapping[str, str]] = {"transactionNumbers.type": TRANSACTION_NUMBERS}
+    mending: ClassVar[Mapping[str, str]] = {}
     port = PORT
     keeps_history = True
     connection_keys = "host, port, user, password, ssl_mode and ca_file"

@@ -1,4 +1,4 @@
-"""Sets of GTIDs, the numbers of transactions that are the same on all servers of a replication."""
+"""Sets of MySQL's GTIDs, the numbers of transactions that are the same on all servers of a replication."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ Interval = tuple[int, int]
 class GtidSet:
     """Transactions: by the series that they belong to, the intervals of their numbers, with both ends.
 
-    MySQL's series are a server's UUID, perhaps with a tag. MariaDB's are a domain, and a set tells the last
-    number only, which includes all before it."""
+    A series is a server's UUID, perhaps with a tag."""
 
     series: Mapping[str, tuple[Interval, ...]]
 
@@ -38,22 +37,17 @@ class GtidSet:
 
 
 def read_gtids(text: str | None) -> GtidSet:
-    """Return the set that an offset of Debezium, or a server, has as `UUID:1-5:7,…` or `0-1-1000,…`."""
+    """Return the set that an offset of Debezium, or a server, has as `UUID:1-5:7,…`."""
     found: dict[str, list[Interval]] = {}
-    for part in "".join((text or "").split()).split(","):
-        if ":" in part:
-            uuid, *rest = part.split(":")
-            series = uuid.lower()
-            for each in rest:
-                if not each[:1].isdigit():
-                    series = f"{uuid.lower()}:{each}"
-                    continue
-                first, _, last = each.partition("-")
-                found.setdefault(series, []).append((int(first), int(last or first)))
-        elif part:
-            domain, _, number = part.split("-")
-            highest = max((last for _, last in found.get(domain, ())), default=0)
-            found[domain] = [(1, max(highest, int(number)))]
+    for part in filter(None, "".join((text or "").split()).split(",")):
+        uuid, *rest = part.lower().split(":")
+        series = uuid
+        for each in rest:
+            if not each[:1].isdigit():
+                series = f"{uuid}:{each}"
+                continue
+            first, _, last = each.partition("-")
+            found.setdefault(series, []).append((int(first), int(last or first)))
     return GtidSet({series: tuple(sorted(intervals)) for series, intervals in found.items()})
 
 

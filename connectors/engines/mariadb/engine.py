@@ -20,10 +20,7 @@ class MariaDbEngine(BinlogEngine):
     connector_class = "io.debezium.connector.mariadb.MariaDbConnector"
     client = "mariadb"
     statement_limits = ("SET SESSION max_statement_time = {seconds}", "SET SESSION max_statement_time = 0")
-    mending: ClassVar[Mapping[str, str]] = {
-        **BinlogEngine.mending,
-        "zeroTimestamps.type": ZERO_TIMESTAMPS,
-    }
+    mending: ClassVar[Mapping[str, str]] = {"zeroTimestamps.type": ZERO_TIMESTAMPS}
     rules = Rules(
         title="MariaDB",
         other=("MySQL", "mysql"),

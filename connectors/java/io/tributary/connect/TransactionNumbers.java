@@ -1,6 +1,5 @@
 package io.tributary.connect;
 
-import java.util.HashMap;
 import java.util.Map;
 import org.apache.kafka.common.config.ConfigDef;
 import org.apache.kafka.connect.connector.ConnectRecord;
@@ -9,21 +8,21 @@ import org.apache.kafka.connect.source.SourceRecord;
 import org.apache.kafka.connect.transforms.Transformation;
 
 /**
- * Numbers the transactions of MySQL and MariaDB alike on each server that has them, for servers with GTIDs.
+ * Numbers the transactions of MySQL alike on each server that has them, for servers with GTIDs.
  *
  * <p>After a failover, Debezium finds its place on the new server by the GTIDs of its offset. But the files of that
  * server's log have other names, by which the lake could not order the changes. So the transform writes {@code
- * NUMBER:BYTE} to the field {@code sequence} of an event's {@code source}, which both connectors leave empty:
+ * NUMBER:BYTE} to the field {@code sequence} of an event's {@code source}, which the connector leaves empty:
  *
  * <ul>
- *   <li>The number counts the transactions of the log up to this one. MySQL: how many GTIDs the offset and the event
- *       have together. MariaDB: the GTID's own number, and those of the other domains. A snapshot's rows have the
- *       number of the last transaction that they saw.
+ *   <li>The number counts the transactions of the log up to this one: how many GTIDs the offset and the event have
+ *       together. A snapshot's rows have the number of the last transaction that they saw.
  *   <li>The byte is that of the event, from the beginning of the transaction on. It is the one in the file if the
  *       transaction has no beginning that Debezium knows, as with XA.
  * </ul>
  *
- * <p>A streamed event without a GTID gets no number: GTIDs are off.
+ * <p>A streamed event without a GTID gets no number: GTIDs are off. MariaDB's GTIDs give no such number: a replica that
+ * is written to can have a lower one after a higher one.
  */
 public class TransactionNumbers<R extends ConnectRecord<R>> implements Transformation<R> {
     private static final String SEQUENCE = "sequence";
@@ -61,8 +60,7 @@ public class TransactionNumbers<R extends ConnectRecord<R>> implements Transform
 
     private synchronized long number(String gtids, String gtid) {
         if (!lastGtid.equals(gtid) || !lastSet.equals(gtids)) {
-            lastNumber =
-                    gtids.indexOf(':') < 0 && gtid.indexOf(':') < 0 ? ofMariaDb(gtids, gtid) : ofMySql(gtids, gtid);
+            lastNumber = count(gtids, gtid);
             lastSet = gtids;
             lastGtid = gtid;
         }
@@ -70,7 +68,7 @@ public class TransactionNumbers<R extends ConnectRecord<R>> implements Transform
     }
 
     /** The set is {@code UUID:1-5:7:TAG:1-3,UUID:1}, a GTID {@code UUID:8} or {@code UUID:TAG:4}. */
-    private static long ofMySql(String gtids, String gtid) {
+    private static long count(String gtids, String gtid) {
         int end = gtid.lastIndexOf(':');
         String its = gtid.isEmpty() ? "" : gtid.substring(0, end);
         long itsNumber = gtid.isEmpty() ? 0 : Long.parseLong(gtid.substring(end + 1));
@@ -93,22 +91,6 @@ public class TransactionNumbers<R extends ConnectRecord<R>> implements Transform
             }
         }
         return isNew ? count + 1 : count;
-    }
-
-    /** The set is {@code DOMAIN-SERVER-NUMBER,…}, perhaps with several servers of a domain. */
-    private static long ofMariaDb(String gtids, String gtid) {
-        Map<String, Long> highest = new HashMap<>();
-        for (String one : gtids.split(",")) {
-            String[] parts = one.strip().split("-");
-            if (parts.length == 3) {
-                highest.merge(parts[0], Long.parseLong(parts[2]), Math::max);
-            }
-        }
-        if (!gtid.isEmpty()) {
-            String[] parts = gtid.split("-");
-            highest.put(parts[0], Long.parseLong(parts[2]));
-        }
-        return highest.values().stream().mapToLong(Long::longValue).sum();
     }
 
     @Override
