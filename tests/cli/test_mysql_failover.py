@@ -33,7 +33,7 @@ PASSWORD = token_hex(8)
 WITH_GTIDS = {"gtid_mode": "ON", "enforce_gtid_consistency": "ON"}
 
 
-@dataclass
+@dataclass(frozen=True)
 class FailoverLake(Tributary):
     """A lake whose address is that of the first server. Later ones take over that server's port."""
 

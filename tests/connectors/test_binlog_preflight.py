@@ -294,7 +294,7 @@ def test_kafka_has_everything_once_the_offset_has_passed_the_end_of_the_log() ->
 def test_with_gtids_kafka_has_everything_once_the_offset_has_all_of_the_servers() -> None:
     lake = lake_of("mysql")
     said: list[str] = []
-    answers = {
+    answers: dict[str, list[dict[str, Any]]] = {
         "LOG STATUS": [{"File": "binlog.000002", "Position": 500}],
         "GLOBAL VARIABLES": [
             {"Variable_name": "gtid_mode", "Value": "ON"},
