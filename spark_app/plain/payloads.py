@@ -22,7 +22,13 @@ from pyspark.sql.types import (
 
 from spark_app.plain.json_text import Member, NotJson, members
 from spark_app.plain.payload_values import PayloadReader
-from spark_app.plain.usual_payloads import UsualPayload, usual_payload, usual_shape
+from spark_app.plain.usual_payloads import (
+    UsualPayload,
+    open_usual,
+    open_usual_shape,
+    usual_payload,
+    usual_shape,
+)
 from spark_app.steps.payloads import ClosedStruct, ReadableShape
 
 _MOST_STARTS = 16
@@ -42,16 +48,24 @@ _DOCUMENT = StructType(
 _DOCUMENT_OF_BYTES = StructType([*_DOCUMENT.fields[:2], StructField("payload", BinaryType())])
 
 
-def read_payload(text: Column, wire: StructType, closed: ClosedStruct | None = None) -> Column:
+def open_payload(text: Column, wire: StructType, closed: ClosedStruct | None = None) -> Column:
+    return open_usual(text, wire, closed)
+
+
+def read_payload(opened: Column, wire: StructType, closed: ClosedStruct | None = None) -> Column:
     reader = PayloadReader(wire, closed)
 
     def read(value: bytearray | None) -> tuple[Any, str | None, bool] | None:
         return None if value is None else reader.read(bytes(value))[0]
 
-    return _read_usually(usual_payload(text, wire, closed), read, _result_type(wire), text)
+    return _read_usually(usual_payload(opened, wire, closed), read, _result_type(wire), opened["text"])
 
 
-def read_shape(text: Column, shapes: Sequence[ReadableShape]) -> Column:
+def open_shape(text: Column, shapes: Sequence[ReadableShape]) -> Column:
+    return open_usual_shape(text, shapes)
+
+
+def read_shape(opened: Column, shapes: Sequence[ReadableShape]) -> Column:
     names = [name for shape in shapes for name in shape.names]
     readers = [PayloadReader(shape.wire, shape.closed, names) for shape in shapes]
     expected = 0
@@ -70,7 +84,7 @@ def read_shape(text: Column, shapes: Sequence[ReadableShape]) -> Column:
         return tuple(found if number == place else None for number in range(len(shapes)))
 
     result = StructType([StructField(shape.name, _result_type(shape.wire)) for shape in shapes])
-    return _read_usually(usual_shape(text, shapes), read, result, text)
+    return _read_usually(usual_shape(opened, shapes), read, result, opened["text"])
 
 
 def schema_and_payload(text: Column, known: Sequence[str]) -> Column:

@@ -40,7 +40,8 @@ _TEXTS = r'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
 """The texts in JSON. The possessive quantifiers keep Java's matcher from a recursion for each character."""
 _CHANGED = "[0-9][.eE]|-0|[NI]"
 """Numbers that `from_json` writes in another form where a text is wanted."""
-_LIKE_A_NUMBER = "^[-+0-9NI]"
+_LIKE_A_NUMBER = "^[-+]?(?:0|[0-9]+[.eE][-+.eE0-9]*|NaN|INF|Infinity)$"
+"""Texts that `from_json` makes of such numbers. It writes one with a point or an exponent as a double."""
 
 
 @dataclass(frozen=True)
@@ -55,47 +56,81 @@ class UsualPayload:
     is_doubtful: Column
 
 
-def usual_payload(text: Column, wire: StructType, closed: ClosedStruct | None) -> UsualPayload | None:
-    """Return the reading of a payload. Return None if the type has parts that `from_json` reads otherwise."""
-    if not wire.fields or not _is_readable(wire):
-        return None
+def open_usual(text: Column, wire: StructType, closed: ClosedStruct | None) -> Column:
+    """Return `struct<text string, …>`, the costly parts of reading a payload.
+
+    Only the text is there if the type has parts that `from_json` reads otherwise."""
     string = text.cast("string")
+    if not _is_usual(wire):
+        return F.when(string.isNotNull(), F.struct(string.alias("text")))
     as_numbers = _decimals_as_doubles(wire)
     readable = F.when(~string.rlike(_HUGE), string) if as_numbers.fields else string
-    read = _parsed(readable, wire)
+    # Spark takes the text "1.5" for a decimal, but not for a double.
+    as_doubles = [_parsed(readable, as_numbers)[_CORRUPT].isNotNull()] if as_numbers.fields else []
+    unnamed = [] if closed is None else [_has_unnamed(string, wire, closed)]
+    # Without a condition around them, Spark computes equal parts once.
+    return F.struct(
+        string.alias("text"),
+        _parsed(readable, wire).alias("read"),
+        F.regexp_replace(string, _TEXTS, '"').alias("bare"),
+        *(is_corrupt.alias("has_text_for_number") for is_corrupt in as_doubles),
+        *(has_unnamed.alias("has_unnamed") for has_unnamed in unnamed),
+    )
+
+
+def usual_payload(opened: Column, wire: StructType, closed: ClosedStruct | None) -> UsualPayload | None:
+    """Return the reading of an opened payload. Return None if only a function in Python can read it."""
+    if not _is_usual(wire):
+        return None
+    text, read = opened["text"], opened["read"]
     payload = F.struct(*[read[name].alias(name) for name in wire.names])
-    unnamed = F.lit(False) if closed is None else _has_unnamed(string, wire, closed)
     value = F.when(
-        string.isNotNull(),
+        text.isNotNull(),
         F.struct(
             payload.alias("payload"),
             F.lit(None).cast("string").alias("problem"),
-            unnamed.alias("has_unnamed"),
+            (F.lit(False) if closed is None else opened["has_unnamed"]).alias("has_unnamed"),
         ),
     )
-    is_doubtful = _is_doubtful(string, read, wire)
-    if as_numbers.fields:
-        # Spark takes the text "1.5" for a decimal, but not for a double.
-        is_doubtful = is_doubtful | _parsed(readable, as_numbers)[_CORRUPT].isNotNull()
+    is_doubtful = _is_doubtful(text, read, opened["bare"], wire)
+    if _decimals_as_doubles(wire).fields:
+        is_doubtful = is_doubtful | opened["has_text_for_number"]
     return UsualPayload(value, is_doubtful)
 
 
-def usual_shape(text: Column, shapes: Sequence[ReadableShape]) -> UsualPayload | None:
-    """Return the reading of a payload in its shape, like `Steps.read_shape`; None as for `usual_payload`."""
-    names = F.json_object_keys(text.cast("string"))
+def open_usual_shape(text: Column, shapes: Sequence[ReadableShape]) -> Column:
+    """Return `struct<text string, NAME struct<…>>` with an opened payload for each shape (`open_usual`).
+
+    The text of a shape that the payload does not have is null."""
+    string = text.cast("string")
+    names = F.json_object_keys(string)
     number = F.when(_has(names, shapes[0]), F.lit(0))
     for place, shape in enumerate(shapes[1:], 1):
         number = number.when(_has(names, shape), F.lit(place))
+    of_shapes = [
+        open_usual(F.when(number == place, string), shape.wire, shape.closed).alias(shape.name)
+        for place, shape in enumerate(shapes)
+    ]
+    return F.struct(string.alias("text"), *of_shapes)
+
+
+def usual_shape(opened: Column, shapes: Sequence[ReadableShape]) -> UsualPayload | None:
+    """Return the reading of an opened payload in its shape, like `Steps.read_shape`; else None."""
     values, doubts = [], []
-    for place, shape in enumerate(shapes):
-        is_shape = F.coalesce(number == place, F.lit(False))
-        usual = usual_payload(F.when(is_shape, text), shape.wire, shape.closed)
+    for shape in shapes:
+        of_shape = opened[shape.name]
+        usual = usual_payload(of_shape, shape.wire, shape.closed)
         if usual is None:
             return None
         values.append(usual.value.alias(shape.name))
-        doubts.append(F.when(is_shape, usual.is_doubtful))
-    is_doubtful = F.when(text.isNotNull(), F.coalesce(*doubts, F.lit(True)))
-    return UsualPayload(F.when(number.isNotNull(), F.struct(*values)), is_doubtful)
+        doubts.append(usual.is_doubtful)
+    has_shape = F.coalesce(*[opened[shape.name]["text"] for shape in shapes]).isNotNull()
+    is_doubtful = F.when(opened["text"].isNotNull(), F.coalesce(*doubts, F.lit(True)))
+    return UsualPayload(F.when(has_shape, F.struct(*values)), is_doubtful)
+
+
+def _is_usual(wire: StructType) -> bool:
+    return bool(wire.fields) and _is_readable(wire)
 
 
 def _is_readable(data_type: DataType) -> bool:
@@ -123,9 +158,10 @@ def _decimals_as_doubles(wire: StructType) -> StructType:
     return StructType(fields)
 
 
-def _is_doubtful(text: Column, read: Column, wire: StructType) -> Column:
-    """Return whether the reading may differ from that of `PayloadReader`; null if the text is null."""
-    bare = F.regexp_replace(text, _TEXTS, '"')
+def _is_doubtful(text: Column, read: Column, bare: Column, wire: StructType) -> Column:
+    """Return whether the reading may differ from that of `PayloadReader`; null if the text is null.
+
+    `bare` is the JSON without the characters in its texts."""
     opened = _count(bare, "{[")
     parts = [F.when(part.isNotNull(), 1).otherwise(0) for part in _parts(read, wire)]
     is_whole = (
