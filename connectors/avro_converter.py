@@ -14,6 +14,7 @@ from tributary.artifacts.pip import Target, fetch_wheels
 from tributary.artifacts.zips import write_zip
 from tributary.contract.lake import Lake
 from tributary.contract.registry import RegistryKind
+from tributary.contract.remedies import BringUp, Remedies, remedies_of
 
 LOCK = Path(__file__).with_name("plugins.lock.json")
 CONFLUENT_WHEEL = Path(__file__).with_name("confluent-requirements.txt")
@@ -26,6 +27,26 @@ CONVERTERS: Mapping[RegistryKind, str] = {
     "confluent": "io.confluent.connect.avro.AvroConverter",
     "glue": "com.amazonaws.services.schemaregistry.kafkaconnect.AWSKafkaAvroConverter",
 }
+_INCOMPATIBLE = remedies_of(
+    [
+        "A rule of the schema registry refuses the new schema of a table. The message names the topic. "
+        "The table has changed in the database already, so the registry has to accept any schema. Set the "
+        "rule of the topic's two subjects or artifacts (-key and -value), or of the whole registry, to NONE.",
+        BringUp(),
+    ]
+)
+
+REMEDIES: Mapping[str, Remedies] = {
+    # Apicurio, also of its other rules, and by its interface for Confluent's clients.
+    "RuleViolationException": _INCOMPATIBLE,
+    "Incompatible artifact": _INCOMPATIBLE,
+    # Confluent's registry (RestIncompatibleSchemaException).
+    "incompatible with an earlier schema": _INCOMPATIBLE,
+    # AWSSchemaRegistryClient.
+    "Schema evolution check failed": _INCOMPATIBLE,
+}
+"""What to do about a failed connector, by a part of the failure's text."""
+
 _NAMING_JAR = "tributary-avro-converter.jar"
 
 _CONFLUENT_JARS = (

@@ -18,6 +18,7 @@ from connectors.engines.debezium_options import (
     KEPT_NULLS,
     MASKED_COLUMNS,
     RESUMABLE_OFFSETS,
+    TRANSACTION_NUMBERS,
     ZERO_TIMESTAMPS,
 )
 from connectors.worker import SECRETS_MANAGER_PROVIDER
@@ -36,6 +37,7 @@ _SERVICES = {
             MASKED_COLUMNS,
             RESUMABLE_OFFSETS,
             KEPT_NULLS,
+            TRANSACTION_NUMBERS,
             ZERO_TIMESTAMPS,
         ),
     }.items()

@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 import requests
 
+from connectors import avro_converter
 from connectors.deployment import ConnectorConfig
 from connectors.engines.registry import remedies
 from tributary.contract.errors import TributaryError
@@ -95,7 +96,7 @@ class ConnectorStatus:
         failure = self.failure
         if failure is None:
             return ()
-        known = {**remedies(), **_REMEDIES}
+        known = {**remedies(), **avro_converter.REMEDIES, **_REMEDIES}
         found = (known_remedies for words, known_remedies in known.items() if words in failure)
         return next(found, remedies_of("See the log of the Connect worker."))
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from secrets import token_hex
 from threading import Event
@@ -49,8 +49,9 @@ _SETTINGS = {
 class MySqlServer(LocalServer):
     """A server on a loopback port.
 
-    binary  mysqld
-    folder  for its data
+    binary    mysqld
+    folder    for its data
+    settings  besides those that all servers here have
     """
 
     service: ClassVar[str] = "mysql"
@@ -62,6 +63,7 @@ class MySqlServer(LocalServer):
     run: Path
     port: int
     admin_password: str
+    settings: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def data(self) -> Path:
@@ -75,7 +77,7 @@ class MySqlServer(LocalServer):
         ]
         if not self.data.exists():
             self._create_data_folder(arguments)
-        settings = [f"--{name}={value}" for name, value in _SETTINGS.items()]
+        settings = [f"--{name}={value}" for name, value in {**_SETTINGS, **self.settings}.items()]
         listening = [f"--port={self.port}", f"--init-file={self.folder / 'first.sql'}"]
         return Command(self.service, [*arguments, *listening, *settings], self.log, environment())
 
@@ -111,10 +113,16 @@ class MySqlServer(LocalServer):
 
 
 @contextmanager
-def running_mysql(folder: Path) -> Iterator[MySqlServer]:
+def running_mysql(folder: Path, admin_password: str | None = None, **settings: str) -> Iterator[MySqlServer]:
     """Run a server with its data below this folder, or skip the test if the machine has no MySQL."""
     server = MySqlServer(
-        find_mysql(), folder / "server", folder / "mysql.log", folder / "run", free_port(), token_hex(8)
+        binary=find_mysql(),
+        folder=folder / "server",
+        log=folder / "mysql.log",
+        run=folder / "run",
+        port=free_port(),
+        admin_password=admin_password or token_hex(8),
+        settings={name.replace("_", "-"): value for name, value in settings.items()},
     )
     server.run.mkdir(parents=True)
     try:

@@ -24,3 +24,6 @@ PEM = "${certificates:rds:pem}"
 TRUST_STORE = "${certificates:rds:truststore}"
 TRUST_STORE_PASSWORD = "${certificates:rds:password}"
 """What a worker replaces with the path of a file with the roots, and with the password of the trust store."""
+
+STORE_PASSWORD = "changeit"
+"""The password of a trust store that a person makes. Java's own has it. It holds public certificates only."""

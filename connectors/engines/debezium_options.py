@@ -36,6 +36,9 @@ KEPT_NULLS = "io.tributary.connect.KeptNulls"
 ZERO_TIMESTAMPS = "io.tributary.connect.ZeroTimestamps"
 """Our own transform, with which a zero timestamp from MariaDB's log is NULL, as from a snapshot."""
 
+TRANSACTION_NUMBERS = "io.tributary.connect.TransactionNumbers"
+"""Our own transform, with which changes of MySQL keep their order after a failover."""
+
 _MASKING = "maskedColumns"
 
 _OWN_TOPICS = "own"

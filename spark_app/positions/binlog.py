@@ -15,16 +15,24 @@ _FIELDS = StructType(
         StructField("file", StringType()),
         StructField("pos", LongType()),
         StructField("row", IntegerType()),
+        StructField("sequence", StringType()),
     ]
 )
+
+_NUMBERED = 2**62
+"""Sorts the positions by numbers of transactions behind those by files of the log."""
 
 
 @dataclass(frozen=True)
 class BinaryLog:
-    """Positions of MySQL and MariaDB: the number of the log's file, the byte in it, and the row of an event.
+    """Positions of MySQL and MariaDB: the number of the transaction, the byte in it, and the row of an event.
 
     The server writes a transaction as a whole when it commits, so the log has the order of the commits. An
-    event holds several rows (io.debezium.connector.binlog.BinlogSourceInfo)."""
+    event holds several rows (io.debezium.connector.binlog.BinlogSourceInfo).
+
+    With MySQL's GTIDs, our transform TransactionNumbers writes the number and the byte to `sequence`. They
+    are the same on each server that has the transaction. Without, a position is the number of the log's file
+    and the byte in it, which sorts before all transactions with a number."""
 
     @property
     def keeps_order(self) -> bool:
@@ -54,7 +62,10 @@ class BinaryLog:
         file = F.substring_index(source["file"], ".", -1).cast("bigint")
         row = F.coalesce(source["row"], F.lit(0))
         place = F.concat(_bytes(file), _bytes(source["pos"]), _bytes(row))
-        return F.coalesce(F.when(file > 0, place), F.lit(NOWHERE))
+        number = F.substring_index(source["sequence"], ":", 1).cast("bigint") + _NUMBERED
+        byte = F.substring_index(source["sequence"], ":", -1).cast("bigint")
+        numbered = F.concat(_bytes(number), _bytes(byte), _bytes(row))
+        return F.coalesce(numbered, F.when(file > 0, place), F.lit(NOWHERE))
 
     def log_position(self, source: Column) -> Column:
         return self.position(source)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -25,6 +26,7 @@ from tributary.contract.lake import Lake, parse_lake
 from tributary.contract.table_name import TableName
 
 PASSWORD = "a-Password-1"
+UUID, NEW_UUID = "3e11fa47-71ca-11e1-9e33-c80aa9429562", "8a94f357-aab4-11df-86ab-c80aa9429489"
 MARIADB, MYSQL = MariaDbEngine(), MySqlEngine()
 GOOD = {
     "version": "11.4.5-MariaDB-log",
@@ -82,12 +84,37 @@ def test_a_setting_that_loses_changes_stops_the_start(changes: dict[str, str], f
         ({"binlog_transaction_compression": "ON"}, "binlog_transaction_compression = ON"),
         ({"version": "5.7.44-log"}, "MySQL 5.7.44"),
         ({"version": "11.4.5-MariaDB"}, 'a MariaDB server.*engine = "mariadb"'),
+        ({"gtid_mode": "ON_PERMISSIVE", "gtid_executed": f"{UUID}:1-9"}, "gtid_mode = ON_PERMISSIVE"),
+        ({"gtid_mode": "OFF", "gtid_executed": f"{UUID}:1-9"}, "gtid_mode = OFF, and transactions with"),
     ],
 )
 def test_a_setting_of_mysql_that_loses_changes_stops_the_start(changes: dict[str, str], found: str) -> None:
     lake = lake_of("mysql")
     with pytest.raises(ServerNotReady, match=found):
         judge_server(lake, source_of(lake), server(**{"version": "8.4.3", **changes}), MYSQL.rules)
+
+
+def test_a_replica_with_the_number_of_the_connector_stops_the_start() -> None:
+    lake = lake_of()
+    number = server_id(lake, source_of(lake))
+    others = replace(server(), replicas=frozenset({2, 3}))
+    judge_server(lake, source_of(lake), others, MARIADB.rules)
+    with pytest.raises(ServerNotReady, match=f"a replica with server_id = {number}") as raised:
+        judge_server(lake, source_of(lake), replace(others, replicas=frozenset({2, number})), MARIADB.rules)
+    assert "not in SHOW REPLICAS" in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("changes", "is_warned"),
+    [
+        ({"version": "8.4.3", "gtid_mode": "OFF"}, True),
+        ({"version": "8.4.3", "gtid_mode": "ON"}, False),
+        ({}, False),
+    ],
+)
+def test_a_server_without_gtids_is_warned_of_failovers(changes: dict[str, str], is_warned: bool) -> None:
+    told = "\n".join(_warnings_of_server(server(**changes)))
+    assert ("take a new snapshot after each failover" in told) == is_warned
 
 
 def test_all_faults_of_a_server_are_told_at_once() -> None:
@@ -249,7 +276,7 @@ def test_kafka_has_everything_once_the_offset_has_passed_the_end_of_the_log() ->
     said: list[str] = []
     ends = [{"File": "binlog.000009", "Position": 500}]
     offsets: list[Any] = [None, {"snapshot": "INITIAL", "file": "binlog.000010", "pos": 4}]
-    session: Any = SimpleNamespace(cursor=lambda *_: FakeCursor(said, ends))
+    session: Any = SimpleNamespace(cursor=lambda *_: FakeCursor(said, {"LOG STATUS": ends}))
 
     def read_offset() -> Any:
         return offsets[-1]
@@ -264,9 +291,33 @@ def test_kafka_has_everything_once_the_offset_has_passed_the_end_of_the_log() ->
     assert "heartbeat" in said[-1]
 
 
+def test_with_gtids_kafka_has_everything_once_the_offset_has_all_of_the_servers() -> None:
+    lake = lake_of("mysql")
+    said: list[str] = []
+    answers: dict[str, list[dict[str, Any]]] = {
+        "LOG STATUS": [{"File": "binlog.000002", "Position": 500}],
+        "GLOBAL VARIABLES": [
+            {"Variable_name": "gtid_mode", "Value": "ON"},
+            {"Variable_name": "gtid_executed", "Value": f"{UUID}:1-9,\n{NEW_UUID}:1-2"},
+            {"Variable_name": "gtid_purged", "Value": ""},
+        ],
+    }
+    offset = {"file": "binlog.000020", "pos": 4, "gtids": f"{UUID}:1-9"}
+    session: Any = SimpleNamespace(cursor=lambda *_: FakeCursor(said, answers))
+
+    _, log = steps_to_kafka(session, lake, source_of(lake), lambda: offset)
+
+    # The numbers of the old server's files are higher.
+    assert log.lacking() == f"Debezium has not read the transactions {NEW_UUID}:1-2"
+    offset = {"file": "binlog.000002", "pos": 400, "gtids": f"{UUID}:1-9,{NEW_UUID}:1-2"}
+    assert log.lacking() is None
+
+
 class FakeCursor:
-    def __init__(self, said: list[str], rows: list[dict[str, Any]]) -> None:
-        self.said, self.rows = said, rows
+    """Answers a statement with the rows of the first words that it has."""
+
+    def __init__(self, said: list[str], answers: Mapping[str, list[dict[str, Any]]]) -> None:
+        self.said, self.answers = said, answers
 
     def __enter__(self) -> FakeCursor:
         return self
@@ -277,7 +328,7 @@ class FakeCursor:
         self.said.append(statement)
 
     def fetchall(self) -> list[dict[str, Any]]:
-        return self.rows
+        return next((rows for words, rows in self.answers.items() if words in self.said[-1]), [])
 
 
 # With a real server.

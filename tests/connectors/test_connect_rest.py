@@ -94,6 +94,13 @@ def test_a_config_is_put_as_it_was_rendered(connect: ConnectRest, script: Script
     assert script.requests == [("PUT", "/connectors/a/config", dict(SOURCE.config))]
 
 
+GONE = (
+    "The connector is trying to read change stream starting at {}, but this is no longer available on the "
+    "server. Reconfigure the connector to use a snapshot mode when needed."
+)
+"""How Debezium's connectors say that they cannot resume, each with its own offset."""
+
+
 def test_a_connector_that_was_never_started_forgets_its_offsets(connect: ConnectRest, script: Script) -> None:
     script.answers = [(201, {}), (200, {"message": "The offsets have been reset"})]
     connect.create_stopped(SOURCE)
@@ -105,11 +112,13 @@ def test_a_connector_that_was_never_started_forgets_its_offsets(connect: Connect
 @pytest.mark.parametrize(
     ("message", "remedy"),
     [
-        (
-            "The connector is trying to read change stream starting at …, but this is no longer available on "
-            "the server. Reconfigure the connector to use a snapshot mode when needed.",
-            "--resnapshot",
-        ),
+        (GONE.format("PostgresOffsetContext [lsn=7]"), "replication slot was dropped"),
+        (GONE.format("BinlogOffsetContext{sourceInfo=…}"), "no longer has the log"),
+        (GONE.format("BinlogOffsetContext{sourceInfo=…}"), "--resnapshot"),
+        (GONE.format("SqlServerOffsetContext [x]"), "no longer has the captured changes"),
+        ("Incompatible artifact: shop.orders-value [AVRO]; error code: 409", "rule of the topic"),
+        ("Schema being registered is incompatible with an earlier schema for subject", "to NONE"),
+        ("Schema evolution check failed. schemaVersionId 1 is in FAILURE status.", "to NONE"),
         (
             "The message is 20971600 bytes when serialized which is larger than 16777216, which is the value "
             "of the max.request.size configuration.",

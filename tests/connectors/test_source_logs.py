@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import partial
 from types import SimpleNamespace
 from typing import Any
@@ -10,7 +11,8 @@ import psycopg
 import pytest
 
 from connectors.connect_rest import ConnectUnreachable
-from connectors.engines.binlog.progress import log_after
+from connectors.engines.binlog.gtids import read_gtids
+from connectors.engines.binlog.progress import ServerGtids, log_after, log_after_gtids
 from connectors.engines.postgres.slot import read_log
 from connectors.engines.source_log import LogReader, SourceLog, size_text
 from connectors.engines.sqlserver import progress
@@ -114,3 +116,32 @@ def test_sql_server_tells_that_its_cleanup_has_removed_changes(monkeypatch: pyte
 def test_sizes_have_the_largest_unit_that_fits() -> None:
     texts = [size_text(size) for size in (0, 999, 1000, 16_777_216, 2.5e9, 3e12)]
     assert texts == ["0 bytes", "999 bytes", "1.0 kB", "16.8 MB", "2.5 GB", "3.0 TB"]
+
+
+OLD, NEW = "3e11fa47-71ca-11e1-9e33-c80aa9429562", "8a94f357-aab4-11df-86ab-c80aa9429489"
+
+
+@pytest.mark.parametrize(
+    ("executed", "purged", "problem"),
+    [
+        (f"{OLD}:1-100,{NEW}:1-7", "", None),
+        (f"{OLD}:1-95,{NEW}:1-7", "", f"lacks transactions that the connector has read: {OLD}:96-100"),
+        (f"{NEW}:1-7", "", f"lacks transactions that the connector has read: {OLD}:1-100"),
+        (f"{OLD}:1-120", f"{OLD}:1-110", f"has removed transactions .* of {OLD}:101-120"),
+        (f"{OLD}:1-120", f"{OLD}:1-100", None),
+    ],
+)
+def test_gtids_tell_whether_a_connector_can_continue_at_another_server(
+    executed: str, purged: str, problem: str | None
+) -> None:
+    offset = {"file": "binlog.000030", "pos": 4, "gtids": f"{OLD}:1-100"}
+    log = log_after(offset, FILES)
+    assert log.problem is not None, "the names of the files alone"
+
+    found = log_after_gtids(log, offset, ServerGtids(read_gtids(executed), read_gtids(purged)))
+
+    if problem is None:
+        assert found == SourceLog(1800)
+    else:
+        assert re.search(problem, found.problem or "")
+    assert log_after_gtids(log, offset, None) == log

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -24,10 +25,25 @@ SERVERS = ("mysql", "mariadb")
 each_server = pytest.mark.parametrize("server", SERVERS)
 
 
-def ingest_of(spark: SparkSession, folder: Path, server: str, table: str, policy: TablePolicy) -> TableIngest:
+Change = Callable[[dict[str, Any]], None]
+
+
+def as_it_is(_: dict[str, Any]) -> None: ...
+
+
+def ingest_of(
+    spark: SparkSession,
+    folder: Path,
+    server: str,
+    table: str,
+    policy: TablePolicy,
+    change: Change = as_it_is,
+) -> TableIngest:
+    """Return the ingest of a table's recorded events, each of them changed."""
     rows = []
     for line in (FOLDER / f"recorded_{server}.jsonl").read_text().splitlines():
         event = json.loads(line)
+        change(event)
         if not event["topic"].endswith(f".{table}"):
             continue
         headers = dict(event["headers"])
@@ -74,6 +90,34 @@ def test_a_snapshot_transactions_a_moved_key_and_ddl_leave_the_rows_that_the_ser
         33: (1, Decimal("1.500000"), None),
         4: (2, Decimal("7.000000"), "app"),
         5: (2, Decimal("8.123456"), "web"),
+    }
+
+
+@pytest.mark.parametrize("at_once", [2, 1000])
+def test_changes_from_a_promoted_replica_with_lower_files_follow_those_of_the_old_server(
+    spark: SparkSession, tmp_path: Path, at_once: int
+) -> None:
+    def number(event: dict[str, Any]) -> None:
+        """Number the transactions, and take the second half from another server's log."""
+        value = json.loads(event["value"]) if event["value"] else None
+        if value is None:
+            return
+        source = value["payload"]["source"]
+        place = 1000 * int(source["file"].rpartition(".")[2]) + source["pos"]
+        source["sequence"] = f"{place}:{source['row']}"
+        if event["offset"] >= 6:
+            source |= {"file": "binlog.000001", "pos": 4 + event["offset"]}
+        event["value"] = json.dumps(value)
+
+    ingest = ingest_of(spark, tmp_path, "mysql", "orders", TablePolicy(), number)
+    plain = ingest_of(spark, tmp_path / "plain", "mysql", "orders", TablePolicy())
+
+    found = rows_after_all(ingest, at_once, "order_id")
+
+    expected = rows_after_all(plain, 1000, "order_id")
+    compared = ("customer_id", "amount", "channel")
+    assert {key: [row[name] for name in compared] for key, row in found.items()} == {
+        key: [row[name] for name in compared] for key, row in expected.items()
     }
 
 

@@ -15,8 +15,11 @@ from typing import Any
 import boto3
 import fastavro
 import pytest
+import requests
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
+from connectors.connect_rest import ConnectorStatus, TaskStatus
 from spark_app.columns.table_columns import UnusableColumnName
 from spark_app.registry.framing import SchemaId, unframed
 from spark_app.registry.glue import GlueRegistry
@@ -55,6 +58,8 @@ from tests.spark_app.test_wire_forms import (
     rows_of,
 )
 from tributary.contract.lake import TablePolicy
+from tributary.contract.remedies import in_words
+from tributary.operations.remedy_words import remedy_words
 
 pytestmark = pytest.mark.slow
 
@@ -172,6 +177,37 @@ def test_without_our_transform_each_converter_writes_a_default_for_null(servers:
 
     assert written(keeps_nulls=False) == "none"
     assert written(keeps_nulls=True) is None
+
+
+@pytest.mark.parametrize("name", ["apicurio", "confluent"])
+def test_a_schema_that_breaks_the_registrys_rule_is_told_with_the_topic_and_what_to_do(
+    servers: Servers, name: str
+) -> None:
+    writer, topic = servers.writer(name), f"refused-{name}"
+
+    def write(kind: str, value: object) -> list[object]:
+        fields = [{"type": kind, "field": "id"}]
+        row = {"type": "struct", "name": "t.Value", "fields": fields, "field": "after"}
+        schema = {"type": "struct", "name": "t.Envelope", "fields": [row]}
+        sent = json.dumps({"schema": schema, "payload": {"after": {"id": value}}}).encode()
+        return list(writer.records(topic, [(None, sent)]))
+
+    assert write("int32", 1)
+    rules = f"{servers.apicurio}/apis/registry/v2/groups/default/artifacts/{topic}-value/rules"
+    rule = {"type": "COMPATIBILITY", "config": "BACKWARD"}
+    requests.post(rules, json=rule, timeout=30).raise_for_status()
+    with pytest.raises(Py4JJavaError) as raised:
+        write("string", "x")
+
+    trace = writer.jvm.org.apache.kafka.common.utils.Utils.stackTrace(raised.value.java_exception)
+    failed = ConnectorStatus("shop-debezium", "RUNNING", (TaskStatus(0, "FAILED", trace),))
+    assert f"{topic}-value" in str(failed.failure)
+    told = in_words(failed.remedies, remedy_words)
+    assert "to NONE" in told
+    assert "tributary up" in told
+
+    requests.put(f"{rules}/COMPATIBILITY", json={**rule, "config": "NONE"}, timeout=30).raise_for_status()
+    assert write("string", "x")
 
 
 def test_a_key_that_is_no_avro_is_taken_from_the_row(

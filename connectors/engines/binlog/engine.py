@@ -11,7 +11,7 @@ from typing import ClassVar
 import pyarrow as pa
 import pymysql
 
-from connectors.certificates import TRUST_STORE, TRUST_STORE_PASSWORD
+from connectors import certificates
 from connectors.deployment import ConnectorConfig, DatabaseAccess, Deployment, SecretReference
 from connectors.engines.binlog import (
     connector,
@@ -38,7 +38,7 @@ from connectors.engines.engine import (
 )
 from connectors.engines.source_log import LogReader, SourceLog
 from connectors.engines.survey import DatabaseAddress, SourceEntries, Survey, SurveyedTable
-from tributary.contract.engines.binlog import PORT, BinlogSource
+from tributary.contract.engines.binlog import PORT, BinlogConnection, BinlogSource
 from tributary.contract.lake import Lake
 from tributary.contract.online_snapshot import Request
 from tributary.contract.remedies import BringUp, Remedies, TakeSnapshot, remedies_of
@@ -64,7 +64,7 @@ class BinlogEngine(Engine[BinlogSource, Session]):
     mending: ClassVar[Mapping[str, str]] = {}
     port = PORT
     keeps_history = True
-    connection_keys = "host, port, user, password and ssl_mode"
+    connection_keys = "host, port, user, password, ssl_mode and ca_file"
     driver_errors = (pymysql.Error,)
 
     @abstractmethod
@@ -78,11 +78,7 @@ class BinlogEngine(Engine[BinlogSource, Session]):
 
     def verified_on_aws(self) -> Mapping[str, str]:
         """Return the options that also verify the certificate, by the roots of Amazon's databases."""
-        return {
-            "database.ssl.mode": self.verifying_mode,
-            "database.ssl.truststore": TRUST_STORE,
-            "database.ssl.truststore.password": TRUST_STORE_PASSWORD,
-        }
+        return self._verified(certificates.TRUST_STORE, certificates.TRUST_STORE_PASSWORD)
 
     def render(
         self, lake: Lake, source: BinlogSource, deployment: Deployment, untaken: Collection[TableName] = ()
@@ -95,16 +91,34 @@ class BinlogEngine(Engine[BinlogSource, Session]):
     def access(
         self, lake: Lake, source: BinlogSource, host: str, port: int, password: SecretReference
     ) -> DatabaseAccess:
+        return DatabaseAccess(
+            host, port, connector_user(lake, source), password, self._encryption_of(source.connection)
+        )
+
+    def _encryption_of(self, connection: BinlogConnection | None) -> Mapping[str, str]:
         # Tributary's own local server has no encryption.
-        is_required = source.connection is not None and source.connection.ssl_mode == "required"
-        user = connector_user(lake, source)
-        return DatabaseAccess(host, port, user, password, self.encryption(is_required=is_required))
+        if connection is None or connection.ssl_mode == "disabled":
+            return self.encryption(is_required=False)
+        if connection.ssl_mode == "required":
+            return self.encryption(is_required=True)
+        return self._verified(connection.trust_store or "", certificates.STORE_PASSWORD)
+
+    def _verified(self, trust_store: str, password: str) -> Mapping[str, str]:
+        return {
+            "database.ssl.mode": self.verifying_mode,
+            "database.ssl.truststore": trust_store,
+            "database.ssl.truststore.password": password,
+        }
 
     def remedies(self) -> Mapping[str, Remedies]:
-        # BinlogSourceTask, after the server has removed the log's file of the stored offset.
         return {
-            "which is no longer available on the server": remedies_of(
-                ["The server no longer has the log from which the connector has to continue.", TakeSnapshot()]
+            # BaseSourceTask and BinlogConnectorConnection.isBinlogPositionAvailable.
+            "change stream starting at BinlogOffsetContext": remedies_of(
+                [
+                    "The server no longer has the log from which the connector has to continue. Or it is "
+                    "another server, which lacks transactions that the connector has read.",
+                    TakeSnapshot(),
+                ]
             ),
             "DDL statement couldn't be parsed": remedies_of(
                 [

@@ -60,6 +60,7 @@ class ServerFacts:
     ignored          databases that it does not write to the log
     only             the databases that it writes to the log; empty: all others
     is_replica       it repeats the changes of another server
+    replicas         the numbers of the servers that repeat its changes. Debezium is in no such list
     retention_hours  how long it keeps the log at least; None: it never removes it
     xa_prepared      how many transactions XA PREPARE has ended since the server's start
     xa_open          how many of them are neither committed nor rolled back
@@ -70,6 +71,7 @@ class ServerFacts:
     ignored: frozenset[str] = frozenset()
     only: frozenset[str] = frozenset()
     is_replica: bool = False
+    replicas: frozenset[int] = frozenset()
     retention_hours: float | None = None
     xa_prepared: int = 0
     xa_open: int = 0
@@ -271,6 +273,7 @@ def read_server(session: Session) -> ServerFacts:
         ignored=_names(status.get("Binlog_Ignore_DB")),
         only=_names(status.get("Binlog_Do_DB")),
         is_replica=_is_replica(session),
+        replicas=frozenset(int(row["Server_id"]) for row in _first_allowed(session, _REPLICAS) or ()),
         retention_hours=_retention_hours(session, variables),
         xa_prepared=sum(int(row["Value"]) for row in rows_of(session, _XA_PREPARES)),
         # MySQL demands a right that a user may lack.
@@ -370,12 +373,26 @@ def _server_findings(
                 "a log with every database that the lake takes",
                 "Change the server's configuration.",
             )
+    mode = server.variables.get("gtid_mode", "ON")
+    if mode != "ON" and server.variables.get("gtid_executed"):
+        yield Finding(
+            f"gtid_mode = {mode}, and transactions with GTIDs",
+            "gtid_mode = ON, or a server without any GTID",
+            "Set gtid_mode = ON, step by step. With GTIDs of some transactions only, the lake has no order.",
+        )
     number = server_id(lake, source)
     if str(number) == server.variables.get("server_id"):
         yield Finding(
             f"server_id = {number}, the number of the connector",
             "another number than the connector's",
             f"Set server_id in [source.{source.name}] to a number that no server has.",
+        )
+    if number in server.replicas:
+        yield Finding(
+            f"a replica with server_id = {number}, the number of the connector",
+            "a number that no other replica has: the server ends the connection of the first one",
+            f"Set server_id in [source.{source.name}] to a number that is not in SHOW REPLICAS "
+            "(SHOW SLAVE HOSTS).",
         )
 
 
@@ -389,6 +406,12 @@ def _warnings_of_server(server: ServerFacts) -> Iterator[str]:
             "CALL mysql.rds_set_configuration('binlog retention hours', 72)."
         )
 
+    if server.variables.get("gtid_mode", "ON") != "ON":
+        yield (
+            "GTIDs are off (gtid_mode). After a failover to another server, the connector could begin at a "
+            "wrong place of its log, and nobody would notice. Turn GTIDs on, or take a new snapshot after "
+            "each failover."
+        )
     if "ALLOW_INVALID_DATES" in server.sql_modes:
         yield (
             "sql_mode has ALLOW_INVALID_DATES. A date such as 2023-02-31 stops the connector when it comes "
@@ -654,6 +677,8 @@ FROM information_schema.REFERENTIAL_CONSTRAINTS
 WHERE (DELETE_RULE IN ('CASCADE', 'SET NULL', 'SET DEFAULT')
   OR UPDATE_RULE IN ('CASCADE', 'SET NULL', 'SET DEFAULT')) AND CONSTRAINT_SCHEMA NOT IN {NOT_THE_SYSTEMS}
 """
+
+_REPLICAS = ("SHOW REPLICAS", "SHOW SLAVE HOSTS")
 
 _XA_PREPARES = "SHOW GLOBAL STATUS LIKE 'Com_xa_prepare'"
 

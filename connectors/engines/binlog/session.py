@@ -21,9 +21,7 @@ Parameters = tuple[object, ...]
 
 def connect(source: BinlogSource, login: Login) -> Session:
     """Open a session in which each statement commits by itself, with times in UTC. Raises NotConnected."""
-    encryption = login.encryption
-    if encryption is None and source.connection is not None and source.connection.ssl_mode == "required":
-        encryption = Encryption(None)
+    encryption = _encryption(source, login)
     try:
         return pymysql.connect(
             host=login.host,
@@ -39,8 +37,10 @@ def connect(source: BinlogSource, login: Login) -> Session:
             init_command="SET SESSION time_zone = '+00:00', sql_mode = ''",
             program_name="tributary",
         )
-    except (pymysql.Error, RuntimeError) as error:  # RuntimeError: a package for the login is missing.
-        raise NotConnected(f"{login.host}:{login.port}", told_by(error)) from error
+    # RuntimeError: a package for the login is missing. OSError: the file with the certificates.
+    except (pymysql.Error, RuntimeError, OSError) as error:
+        found = _told_of_certificate(error, encryption) or told_by(error)
+        raise NotConnected(f"{login.host}:{login.port}", found) from error
 
 
 def told_by(error: BaseException) -> str:
@@ -63,6 +63,30 @@ def first_row(session: Session, query: str, parameters: Parameters = ()) -> dict
 def execute(session: Session, statement: str, parameters: Parameters = ()) -> None:
     with session.cursor() as cursor:
         cursor.execute(statement, parameters or None)
+
+
+def _encryption(source: BinlogSource, login: Login) -> Encryption | None:
+    """Return the login's own encryption, else that of the lake file. None: no encryption."""
+    if login.encryption is not None:
+        return login.encryption
+    connection = source.connection
+    if connection is None or connection.ssl_mode == "disabled":
+        return None
+    return Encryption(connection.ca_file if connection.ssl_mode == "verified" else None)
+
+
+def _told_of_certificate(error: BaseException, encryption: Encryption | None) -> str | None:
+    """Return what is wrong with the server's certificate, or with the file that has to vouch for it."""
+    if encryption is None or encryption.ca_file is None:
+        return None
+    cause = getattr(error, "original_exception", None) or error
+    if isinstance(cause, ssl.SSLCertVerificationError):
+        return f"the certificates in {encryption.ca_file} do not vouch for it: {cause.verify_message}"
+    if isinstance(cause, ssl.SSLError) and isinstance(error, ssl.SSLError):
+        return f"{encryption.ca_file} holds no certificates in PEM"
+    if isinstance(error, OSError) and not isinstance(error, pymysql.Error):
+        return f"{encryption.ca_file} cannot be read: {error.strerror}"
+    return None
 
 
 def _context(ca_file: str | None) -> ssl.SSLContext:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import ClassVar
 
 from connectors.engines.binlog.engine import BinlogEngine
 from connectors.engines.binlog.preflight import OF_BOTH, Rules
+from connectors.engines.debezium_options import TRANSACTION_NUMBERS
 
 
 class MySqlEngine(BinlogEngine):
@@ -20,6 +22,7 @@ class MySqlEngine(BinlogEngine):
         "SET SESSION max_execution_time = {milliseconds}",
         "SET SESSION max_execution_time = 0",
     )
+    mending: ClassVar[Mapping[str, str]] = {"transactionNumbers.type": TRANSACTION_NUMBERS}
     rules = Rules(
         title="MySQL",
         other=("MariaDB", "mariadb"),

@@ -70,7 +70,7 @@ class PostgresEngine(Engine[PostgresSource, psycopg.Connection]):
     def remedies(self) -> Mapping[str, Remedies]:
         # Debezium cannot resume from its offset (BaseSourceTask#validateSchemaHistory).
         return {
-            "no longer available on the server": remedies_of(
+            "change stream starting at PostgresOffsetContext": remedies_of(
                 ["Its replication slot was dropped or has lost its log.", TakeSnapshot()]
             )
         }

@@ -22,9 +22,6 @@ from tributary.contract.table_name import TableName
 PLUGIN = "debezium-connector-sqlserver"
 CONNECTOR_CLASS = "io.debezium.connector.sqlserver.SqlServerConnector"
 
-TRUST_STORE_PASSWORD = "changeit"
-"""What Java's own trust store has. A trust store holds public certificates only."""
-
 
 def render(
     lake: Lake, source: SqlServerSource, deployment: Deployment, untaken: Collection[TableName] = ()
@@ -80,7 +77,7 @@ def encryption(connection: SqlServerConnection | None) -> Mapping[str, str]:
         "driver.encrypt": "true",
         "driver.trustServerCertificate": "false",
         "driver.trustStore": connection.trust_store or "",
-        "driver.trustStorePassword": TRUST_STORE_PASSWORD,
+        "driver.trustStorePassword": certificates.STORE_PASSWORD,
     }
 
 

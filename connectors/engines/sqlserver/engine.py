@@ -81,7 +81,7 @@ class SqlServerEngine(Engine[SqlServerSource, Session]):
     def remedies(self) -> Mapping[str, Remedies]:
         return {
             # BaseSourceTask, after the cleanup job has removed the changes from the stored offset on.
-            "The connector is trying to read change stream starting at": remedies_of(
+            "change stream starting at SqlServerOffsetContext": remedies_of(
                 [
                     "SQL Server no longer has the captured changes from which the connector has to continue.",
                     TakeSnapshot(),

@@ -6,7 +6,8 @@ import pymssql
 
 from connectors.engines.engine import Login, NotConnected
 from connectors.engines.sqlserver.session import Session, open_session, told_by
-from tributary.contract.engines.sqlserver import SqlServerSource, SslMode
+from tributary.contract.encrypted import SslMode
+from tributary.contract.engines.sqlserver import SqlServerSource
 
 
 def connect(source: SqlServerSource, login: Login) -> Session:

@@ -7,16 +7,14 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import Field
 
+from tributary.contract.encrypted import EncryptedConnection
 from tributary.contract.entries import Port, Problem, matching
-from tributary.contract.source import Connection, ExistingDatabase, Source
+from tributary.contract.source import ExistingDatabase, Source
 
 if TYPE_CHECKING:
     from tributary.contract.aws import Aws
 
 PORT = 3306
-
-SslMode = Literal["disabled", "required"]
-"""The encryption of connections. Neither mode verifies the server's certificate."""
 
 # The user's name is a part of SQL literals and of Java options.
 UserName = Annotated[
@@ -25,7 +23,7 @@ UserName = Annotated[
 ServerId = Annotated[int, Field(ge=1, le=2**32 - 1)]
 
 
-class BinlogConnection(Connection):
+class BinlogConnection(EncryptedConnection):
     """The user's own server.
 
     user        None: the user that Tributary creates
@@ -35,7 +33,6 @@ class BinlogConnection(Connection):
     port: Port = PORT
     user: UserName | None = None
     admin_user: UserName | None = None
-    ssl_mode: SslMode = "required"
 
 
 class ExistingBinlogDatabase(ExistingDatabase):

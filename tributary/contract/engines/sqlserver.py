@@ -8,17 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
+from tributary.contract.encrypted import EncryptedConnection
 from tributary.contract.entries import Duration, Entry, Port, Problem, expecting, matching
-from tributary.contract.source import Connection, ExistingDatabase, Source
+from tributary.contract.source import ExistingDatabase, Source
 from tributary.contract.topic_form import TopicForm
 
 if TYPE_CHECKING:
     from tributary.contract.aws import Aws
 
 PORT = 1433
-
-SslMode = Literal["disabled", "required", "verified"]
-"""The encryption of connections, and the check of the server's certificate."""
 
 # The name is a part of every topic's name, of a JDBC URL, and of a comma-separated option of Debezium's.
 Database = Annotated[
@@ -31,30 +29,16 @@ UserName = Annotated[
 ]
 
 
-class SqlServerConnection(Connection):
+class SqlServerConnection(EncryptedConnection):
     """The user's own server.
 
-    user         None: the user that Tributary creates
-    admin_user   turns change data capture on, and creates that user and the schema `tributary`
-    ca_file      path of the certificates, in PEM, that `ssl_mode = "verified"` trusts
-    trust_store  path of the same certificates as Java reads them (PKCS12 or JKS, its password "changeit")
+    user        None: the user that Tributary creates
+    admin_user  turns change data capture on, and creates that user and the schema `tributary`
     """
 
     port: Port = PORT
     user: UserName | None = None
     admin_user: UserName | None = None
-    ssl_mode: SslMode = "required"
-    ca_file: str | None = None
-    trust_store: str | None = None
-
-    def problems(self, entry: str) -> Iterator[Problem]:
-        yield from super().problems(entry)
-        given = {"ca_file": self.ca_file, "trust_store": self.trust_store}
-        missing = [name for name, path in given.items() if path is None]
-        if self.ssl_mode == "verified" and missing:
-            expected = "ca_file and trust_store, which ssl_mode verified needs"
-            found = f"no {' and no '.join(missing)}"
-            yield Problem(entry, "no certificates for verifying the server", found, expected)
 
 
 class ExistingSqlServer(ExistingDatabase):
