@@ -1,4 +1,4 @@
-"""A mistake in a Python file is told with its line, and is an error of that derived table alone."""
+"""A mistake in a Python file is an error of that derived table alone, and the error names the line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nobody is told that an item was erased whose records bronze still has."""
+"""No command claims that an item was erased while bronze still has its records."""
 
 from __future__ import annotations
 

@@ -195,7 +195,7 @@ _LONGEST = 2_000
 
 
 def grid_cell(value: Any) -> Any:
-    """Return a value as a grid shows it. Of a long text, only the beginning: a browser gets slow with it."""
+    """Return a value as a grid shows it. A long text is cut, because a browser gets slow with it."""
     shown = cell(value)
     if not isinstance(shown, str) or len(shown) <= _LONGEST:
         return shown
