@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Literal, Self
 import pyarrow as pa
 
 from connectors.deployment import ConnectorConfig, DatabaseAccess, Deployment, SecretReference
+from connectors.engines.database_log import DatabaseLog, LogReader
 from connectors.engines.definitions import TableDefinition
 from connectors.engines.engine import (
     Awaited,
@@ -25,7 +26,6 @@ from connectors.engines.engine import (
     ReadOffset,
 )
 from connectors.engines.forms import INTEGER, TEXT, TIME_OF_DAY
-from connectors.engines.source_log import LogReader, SourceLog
 from connectors.engines.survey import DatabaseAddress, SourceEntries, Survey, SurveyedTable
 from tributary.contract.entries import Port, Problem
 from tributary.contract.lake import Lake
@@ -231,8 +231,8 @@ class AbacusEngine(Engine[AbacusSource, AbacusSession]):
         lake: Lake,  # noqa: ARG002
         source: AbacusSource,  # noqa: ARG002
         reader: LogReader,  # noqa: ARG002
-    ) -> SourceLog:
-        return SourceLog(unread=session.server.lags)
+    ) -> DatabaseLog:
+        return DatabaseLog(unread=session.server.lags)
 
     def steps_to_kafka(
         self,

@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 
 from connectors.connect_rest import ConnectorStatus, ConnectRest, TaskStatus
-from connectors.engines.source_log import SourceLog
+from connectors.engines.database_log import DatabaseLog
 from tests.ports import free_port
 from tributary.contract.lake import parse_lake
 from tributary.contract.table_name import TableName
@@ -51,7 +51,7 @@ def test_a_log_that_cannot_be_read_has_the_reason_and_no_secret(
 
 def test_a_database_that_does_not_answer_delays_nobody_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
     answers, asked = threading.Event(), 0
-    known = {"web": SourceLog(kept=5)}
+    known = {"web": DatabaseLog(kept=5)}
 
     def read(*_: Any) -> Any:
         nonlocal asked
@@ -78,7 +78,7 @@ def first_snapshot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workspace
     monkeypatch.setattr(ConnectRest, "status", _status_of("RUNNING"))
     for source in workspace.lake.sources:
         engine = SourceDatabase(workspace.lake, source, workspace.state, workspace.settings).engine
-        monkeypatch.setattr(type(engine), "read_log", lambda *_: SourceLog(kept=5))
+        monkeypatch.setattr(type(engine), "read_log", lambda *_: DatabaseLog(kept=5))
     return workspace
 
 
@@ -118,4 +118,4 @@ def test_a_log_is_good_without_the_sizes(first_snapshot: Workspace, monkeypatch:
 
     monkeypatch.setattr(source_facts, "_read_sizes", fail)
     logs = read_source_logs(first_snapshot, KeptSizes())
-    assert logs == dict.fromkeys(("web", "stock"), SourceLog(kept=5))
+    assert logs == dict.fromkeys(("web", "stock"), DatabaseLog(kept=5))

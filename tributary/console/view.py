@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TypeVar
 
-from connectors.engines.source_log import SourceLog
+from connectors.engines.database_log import DatabaseLog
 from tributary.contract.acceleration import ChosenSteps
 from tributary.contract.table_name import TableName
 from tributary.operations.table_states import TableState
@@ -118,7 +118,7 @@ class LakeView:
     tables: tuple[TableState, ...]
     problem: str | None = None
     steps: ChosenSteps | None = None
-    logs: Mapping[str, SourceLog] = field(default_factory=dict)
+    logs: Mapping[str, DatabaseLog] = field(default_factory=dict)
     quarantined: Mapping[TableName, int] | None = None
 
     def catching_up(self, also: Collection[TableName] = ()) -> tuple[CatchingUp, ...]:

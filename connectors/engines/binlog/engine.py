@@ -26,6 +26,7 @@ from connectors.engines.binlog import (
 from connectors.engines.binlog.checksums import BinlogParts
 from connectors.engines.binlog.names import connector_user
 from connectors.engines.binlog.session import Session, connect
+from connectors.engines.database_log import DatabaseLog, LogReader
 from connectors.engines.definitions import TableDefinition
 from connectors.engines.engine import (
     Awaited,
@@ -36,7 +37,6 @@ from connectors.engines.engine import (
     NotADatabaseUrl,
     ReadOffset,
 )
-from connectors.engines.source_log import LogReader, SourceLog
 from connectors.engines.survey import DatabaseAddress, SourceEntries, Survey, SurveyedTable
 from tributary.contract.engines.binlog import PORT, BinlogConnection, BinlogSource
 from tributary.contract.lake import Lake
@@ -232,7 +232,7 @@ class BinlogEngine(Engine[BinlogSource, Session]):
         lake: Lake,  # noqa: ARG002
         source: BinlogSource,  # noqa: ARG002  All sources of a server share its log.
         reader: LogReader,
-    ) -> SourceLog:
+    ) -> DatabaseLog:
         return progress.read_log(session, reader.offset())
 
     def snapshot(self, session: Session) -> AbstractContextManager[None]:

@@ -8,8 +8,8 @@ from urllib.parse import quote
 
 from nicegui import ui
 
+from connectors.engines.database_log import DatabaseLog, size_text
 from connectors.engines.registry import engine_of
-from connectors.engines.source_log import SourceLog, size_text
 from tributary.console.charts import rates_options
 from tributary.console.console import Console
 from tributary.console.pages.frame import (
@@ -150,7 +150,7 @@ def _hop(title: str, part: Part | None = None, path: str | None = None) -> Any:
     return card
 
 
-def _log(log: SourceLog) -> None:
+def _log(log: DatabaseLog) -> None:
     """Show a database's log. Its growth is what fills the disk of a database whose connector has stopped."""
     texts = [
         None if log.unread is None else f"{size_text(log.unread)} of its log to read",

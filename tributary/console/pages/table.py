@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from nicegui import ui
 
-from connectors.engines.source_log import size_text
+from connectors.engines.database_log import size_text
 from tributary.api.column_history import ColumnChange, column_changes
 from tributary.api.rows import APP_COLUMNS
 from tributary.api.table_files import TableFiles

@@ -13,8 +13,8 @@ import pytest
 from connectors.connect_rest import ConnectUnreachable
 from connectors.engines.binlog.gtids import read_gtids
 from connectors.engines.binlog.progress import ServerGtids, log_after, log_after_gtids
+from connectors.engines.database_log import DatabaseLog, LogReader, size_text
 from connectors.engines.postgres.slot import read_log
-from connectors.engines.source_log import LogReader, SourceLog, size_text
 from connectors.engines.sqlserver import progress
 
 FILES = {7: 1000, 8: 500, 9: 300}
@@ -24,7 +24,7 @@ FILES = {7: 1000, 8: 500, 9: 300}
 @pytest.mark.slow
 def test_a_slot_that_nobody_reads_holds_back_what_is_written(admin: psycopg.Connection) -> None:
     streaming = LogReader(lambda: {"lsn": 7}, lambda: False)
-    assert read_log(admin, "t_log", streaming) == SourceLog(problem="There is no replication slot t_log.")
+    assert read_log(admin, "t_log", streaming) == DatabaseLog(problem="There is no replication slot t_log.")
     admin.execute("SELECT pg_create_logical_replication_slot('t_log', 'pgoutput')")
     try:
         admin.execute("CREATE TABLE t AS SELECT g, repeat('x', 100) AS x FROM generate_series(1, 10000) AS g")
@@ -68,7 +68,7 @@ def _without_connect() -> Any:
     ],
 )
 def test_a_binary_log_has_to_be_read_from_the_offset_on(offset: Any, unread: int | None) -> None:
-    assert log_after(offset, FILES) == SourceLog(1800, unread)
+    assert log_after(offset, FILES) == DatabaseLog(1800, unread)
 
 
 def test_a_log_that_was_reset_is_told() -> None:
@@ -86,12 +86,12 @@ def test_a_file_that_the_server_has_removed_is_told() -> None:
 @pytest.mark.parametrize(
     ("row", "found"),
     [
-        ({"behind_ms": 1500, "is_gone": 0}, SourceLog(behind=1.5)),
-        ({"behind_ms": None, "is_gone": 0}, SourceLog()),
-        ({"behind_ms": -10, "is_gone": 0}, SourceLog(behind=0.0)),
+        ({"behind_ms": 1500, "is_gone": 0}, DatabaseLog(behind=1.5)),
+        ({"behind_ms": None, "is_gone": 0}, DatabaseLog()),
+        ({"behind_ms": -10, "is_gone": 0}, DatabaseLog(behind=0.0)),
     ],
 )
-def test_sql_server_tells_a_time(monkeypatch: pytest.MonkeyPatch, row: Any, found: SourceLog) -> None:
+def test_sql_server_tells_a_time(monkeypatch: pytest.MonkeyPatch, row: Any, found: DatabaseLog) -> None:
     asked: list[Any] = []
 
     def first_row(*question: Any) -> Any:
@@ -102,7 +102,7 @@ def test_sql_server_tells_a_time(monkeypatch: pytest.MonkeyPatch, row: Any, foun
     session: Any = SimpleNamespace()
     assert progress.read_log(session, {"commit_lsn": "00000027:00000ac0:0002"}) == found
     assert asked[0][2] == ("0x0000002700000ac00002",)
-    assert progress.read_log(session, None) == SourceLog()
+    assert progress.read_log(session, None) == DatabaseLog()
 
 
 def test_sql_server_tells_that_its_cleanup_has_removed_changes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -141,7 +141,7 @@ def test_gtids_tell_whether_a_connector_can_continue_at_another_server(
     found = log_after_gtids(log, offset, ServerGtids(read_gtids(executed), read_gtids(purged)))
 
     if problem is None:
-        assert found == SourceLog(1800)
+        assert found == DatabaseLog(1800)
     else:
         assert re.search(problem, found.problem or "")
     assert log_after_gtids(log, offset, None) == log

@@ -11,7 +11,7 @@ from tributary.contract.table_name import TableName
 
 
 @dataclass(frozen=True)
-class SourceLog:
+class DatabaseLog:
     """The log of a source's database, as far as its engine tells. None: it does not tell.
 
     kept     bytes of log that the server keeps
