@@ -108,11 +108,11 @@ class ConnectorStatus:
 
     @property
     def has_lost_connection(self) -> bool:
-        """Whether something failed only because the database did not answer. A restart can help then."""
+        """Return whether the database did not answer, and nothing else failed. A restart can help then."""
+        if self.failure is None or _known_remedies(self.failure):
+            return False
         traces = (self.trace, *(task.trace for task in self.tasks if task.state == "FAILED"))
-        failure = self.failure
-        is_known = failure is not None and bool(_known_remedies(failure))
-        return failure is not None and not is_known and any(map(_LOST_CONNECTION.search, traces))
+        return any(map(_LOST_CONNECTION.search, traces))
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""A lake of MySQL goes on after a failover to a replica, or is refused until a new snapshot."""
+"""A lake of MySQL continues after a failover to a replica, or is refused until a new snapshot."""
 
 from __future__ import annotations
 
