@@ -28,9 +28,11 @@ from spark_app.registry.registry import SchemaRegistry
 from spark_app.reports import ProgressWriter, StepsChosen, Stopped
 from spark_app.run.erasure_files import ErasureFiles
 from spark_app.run.lake_file import WatchedLakeFile
+from spark_app.run.look_files import LookFiles
 from spark_app.run.loop import Ingest, Pace, StopRequest
 from spark_app.run.maintenance import maintain
 from spark_app.run.metrics import MeasuredProgress, MetricsSender, logs_client
+from spark_app.run.new_tables import NewTables
 from spark_app.run.orphan_files import OrphanFiles
 from spark_app.run.outcome_files import OutcomeFiles
 from spark_app.run.pause_files import PauseFiles
@@ -155,6 +157,9 @@ def _run(
         snapshots=SnapshotFiles(spark, options.quarantine),
         pauses=PauseFiles(spark, options.quarantine),
         orphans=OrphanFiles(spark, options.quarantine),
+        new=NewTables(
+            LookFiles(spark, options.quarantine), options.awaits_checks, partial(_is_routed, lake_file)
+        ),
         catalog=_catalog(lake, options, progress),
         metrics=metrics,
         pace=_pace(spark, options),
@@ -234,6 +239,12 @@ def _parser() -> argparse.ArgumentParser:
     ingest = commands.add_parser("ingest", help="bring the tables up to date with the source")
     _add_common(ingest, default_source="kafka")
     ingest.add_argument("--follow", action="store_true", help="keep running until stopped")
+    ingest.add_argument(
+        "--await-checks",
+        dest="awaits_checks",
+        action="store_true",
+        help="make a new table only after a look at its source's catalog has found nothing against it",
+    )
     ingest.add_argument(
         "--glue-database", metavar="NAME", help="show the tables in this database of the Glue catalog"
     )
@@ -350,6 +361,11 @@ def _name_and_value(text: str) -> tuple[str, str]:
     if not separator or not name:
         raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")
     return name, value
+
+
+def _is_routed(lake_file: WatchedLakeFile, table: TableName) -> bool:
+    sources = lake_file.lake.sources
+    return any(one.name == table.source and one.routes_to(table.schema) for one in sources)
 
 
 def _is_wanted(lake: Lake, named: Set[TableName], table: TableName) -> bool:

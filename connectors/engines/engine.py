@@ -247,6 +247,13 @@ class Engine(ABC, Generic[SourceT, SessionT]):
     def check_tables(self, session: SessionT, lake: Lake, source: SourceT) -> Checked:
         """Find the source's tables that cannot be taken. Raises DatabaseNotReady."""
 
+    def check_later_tables(self, session: SessionT, lake: Lake, source: SourceT) -> tuple[LeftOut, ...]:
+        """Find the tables that cannot be taken while the connector runs, in its user's session.
+
+        Raises DatabaseNotReady.
+        """
+        return self.check_tables(session, lake, source).left_out
+
     @abstractmethod
     def prepare(
         self, admin: SessionT, lake: Lake, source: SourceT, password: str, untaken: Collection[TableName]

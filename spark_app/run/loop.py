@@ -26,6 +26,7 @@ from spark_app.reports import (
     Stopped,
 )
 from spark_app.run.metrics import MetricsSender
+from spark_app.run.new_tables import NewTables
 from spark_app.run.orphan_files import OrphanStore
 from spark_app.run.outcome import OutcomeStore
 from spark_app.run.pause_files import PauseStore
@@ -97,6 +98,7 @@ class Ingest:
     snapshots  has the online snapshots whose ends are to be applied, if given
     pauses     says which tables are paused, if given
     orphans    says of which topics the tables were removed, if given
+    new        says which tables may be made, if given
     catalog    shows the tables to query engines, if given
     metrics    reports the tables' state to CloudWatch, if given
     """
@@ -110,6 +112,7 @@ class Ingest:
     snapshots: SnapshotStore | None = None
     pauses: PauseStore | None = None
     orphans: OrphanStore | None = None
+    new: NewTables | None = None
     catalog: CatalogSync | None = None
     metrics: MetricsSender | None = None
     pace: Pace = Pace()
@@ -177,6 +180,10 @@ class Ingest:
         if found and self.orphans is not None:
             removed = self.orphans.read_removed()
             found = {topic: table for topic, table in found.items() if topic not in removed}
+        if found and self.new is not None:
+            read_again = {} if self.snapshots is None else self.snapshots.read_ended()
+            allowed = self.new.allowed([table.name for table in found.values()], read_again)
+            found = {topic: table for topic, table in found.items() if table.name in allowed}
         extents = self.source.extents(frozenset(found)) if found and not self.follow else {}
         for topic, table in sorted(found.items()):
             self._runs[topic] = TableRun(table, target=None if self.follow else extents[topic].end)
@@ -361,6 +368,8 @@ class Ingest:
     def _recover(self, run: TableRun) -> bool:
         run.recorded = self.outcomes.read(run.table.quarantine_path)
         run.table.recover()
+        if snapshot := run.whole_snapshot:
+            run.table.begin_at(snapshot.began)
         return False
 
     def _work(self, table: TableIngest, ranges: tuple[OffsetRange, ...]) -> bool:

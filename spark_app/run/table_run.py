@@ -119,6 +119,14 @@ class TableRun:
         return self.snapshot if is_end_due(self.table, self.snapshot) else None
 
     @property
+    def whole_snapshot(self) -> Read | None:
+        """The online snapshot that has all rows of the topic's table, if there is one."""
+        if self.snapshot is None or self.held is None or self.snapshot.request.condition is not None:
+            return None
+        ids = (self.snapshot.topic_id, self.held.topic_id)
+        return self.snapshot if None in ids or ids[0] == ids[1] else None
+
+    @property
     def is_over(self) -> bool:
         if self.working is not None:
             return False

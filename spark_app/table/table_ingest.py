@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -130,6 +131,11 @@ class TableIngest:
             rows = with_deletes_of(policy, stored, columns.names)
             ledger = self.parts.commits.replace_all(rows, ledger, retyped=())
         self._state = TableState(ledger, columns, recovered.commit.partitions)
+
+    def begin_at(self, positions: Mapping[int, int]) -> None:
+        """Leave out the events before these positions, unless there is a table already."""
+        if not self.state.has_table:
+            self._state = replace(self.state, ledger=replace(self.ledger, positions=positions))
 
     def forget(self) -> None:
         """Forget the state after a failure, because only the table itself can say whether it has a commit."""

@@ -23,8 +23,8 @@ from tributary.contract.lake import parse_lake
 from tributary.contract.orphan import DecidedOrphan, Decision, orphan_name
 from tributary.contract.orphan import to_json as orphan_json
 from tributary.contract.remedies import RebuildTable
+from tributary.contract.source_look import look_name
 from tributary.contract.table_name import TableName
-from tributary.operations.snapshots.record_files import definitions_name
 from tributary.operations.verify.record import (
     CheckedPart,
     FoundRow,
@@ -296,7 +296,7 @@ def test_an_orphan_is_shown_with_the_command_until_somebody_decides(
     deployed.put_silver_table("dropped")
     deployed.put("silver", "sold/public/old/.hoodie/20260101000000000.deltacommit")
     look = {"tables": {}, "gone": ["shop.public.dropped"]}
-    deployed.put("quarantine", definitions_name("shop"), json.dumps(look))
+    deployed.put("quarantine", look_name("shop"), json.dumps(look))
     msk_connect.has(debezium="RUNNING", sink="RUNNING")
     assert main.run(["status", "--aws"]) == 0
     out = capsys.readouterr().out

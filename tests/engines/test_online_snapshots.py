@@ -30,6 +30,7 @@ from tributary.contract.online_snapshot import (
     from_json,
     to_json,
 )
+from tributary.contract.source_look import SourceLook, look_name
 from tributary.contract.table_name import TableName
 from tributary.operations.kafka_cluster import KafkaCluster
 from tributary.operations.kafka_topics import Topic
@@ -39,11 +40,11 @@ from tributary.operations.snapshots import advance as advancing
 from tributary.operations.snapshots import record_files
 from tributary.operations.snapshots.asking import ReadAgain, read_again
 from tributary.operations.snapshots.notifications import Notification, progress_of
-from tributary.operations.snapshots.record_files import RecordFiles
-from tributary.operations.snapshots.silent import ask, notice
+from tributary.operations.snapshots.record_files import LeftOutNote, RecordFiles, read_reasons
+from tributary.operations.snapshots.silent import Finding, ask, notice
 from tributary.operations.snapshots.view import is_different, paragraph, state_of
 from tributary.operations.sourced_lake import SourcedLake
-from tributary.operations.text_files import write_text
+from tributary.operations.text_files import read_text, write_text
 
 TOPIC = "shop.counter.counting.beads"
 NOTIFICATIONS = "__tributary.shop.counter.notifications"
@@ -133,7 +134,18 @@ class World:
         yield Awaited("nothing", lambda: None)
 
     def notice(self, *followed: TableName) -> tuple[Request, ...]:
+        return notice(self.link, self.session, self.files, followed).requests
+
+    def look(self, *followed: TableName) -> Finding:
         return notice(self.link, self.session, self.files, followed)
+
+    @property
+    def seen(self) -> SourceLook:
+        """What the Spark app knows of the last look."""
+        text = read_text(self.files.filesystem, f"quarantine/{look_name('counter')}")
+        look = SourceLook.from_json(text or "")
+        assert look is not None
+        return look
 
     @property
     def gone(self) -> frozenset[TableName]:
@@ -345,8 +357,64 @@ def test_a_new_table_without_rows_or_that_was_always_followed_is_not_read_again(
 def test_a_left_out_table_is_read_once_it_comes_in(world: World) -> None:
     world.server.definitions = {BEADS: dataclasses.replace(ONE, followed=False)}
     left_out = dataclasses.replace(world.link, left_out={BEADS: "rusty"})
-    assert notice(left_out, world.session, world.files, []) == ()
+    assert notice(left_out, world.session, world.files, []) == Finding()
     assert [each.table for each in world.notice()] == [BEADS]
+
+
+RUST = TableName("counter", "counting", "rust")
+WHY = "counter.counting.rust: the beads do not slide."
+BROUGHT_LATER = ("it was left out until now",)
+
+
+def test_a_new_table_that_cannot_be_taken_is_left_out_until_it_is_mended_and_read_again(world: World) -> None:
+    world.notice()
+    world.server.has_rust = True
+    world.server.definitions[RUST] = ONE
+    found = world.look(RUST)
+    assert found == Finding(left_out={RUST: LeftOutNote((WHY,), ("Oil it.",))})
+    assert world.look(RUST) == Finding(), "it is told once"
+    assert read_reasons(world.files, world.link.lake) == {RUST: WHY}
+    assert world.seen == SourceLook("counter", frozenset(map(str, (BEADS, RUST))), frozenset({str(RUST)}))
+    world.server.has_rust = False
+    (request,) = world.notice(RUST)
+    assert (request.table, request.reasons) == (RUST, BROUGHT_LATER)
+    assert read_reasons(world.files, world.link.lake) == {}
+    assert world.seen.held_back == {str(RUST)}, "its topic still begins with its former events"
+    world.files.write(Read(request, None, {0: 1}, {0: 5}))
+    assert world.notice(RUST) == ()
+    assert world.seen.held_back == frozenset()
+
+
+def test_a_left_out_table_that_is_dropped_is_an_orphan_of_which_no_table_is_made(world: World) -> None:
+    world.notice()
+    world.server.has_rust = True
+    world.server.definitions[RUST] = ONE
+    world.look(RUST)
+    del world.server.definitions[RUST]
+    world.look(RUST)
+    assert world.gone == {RUST}
+    assert world.seen.held_back == {str(RUST)}
+    world.look()
+    assert world.seen.held_back == frozenset(), "without a topic, nothing is left of it"
+
+
+def test_the_check_of_tables_costs_nothing_as_long_as_there_is_no_new_one(world: World) -> None:
+    world.notice()
+    world.notice()
+    assert not [said for said in world.server.said if "checks" in said]
+    world.server.definitions[TableName("counter", "counting", "new")] = ONE
+    world.notice()
+    world.notice()
+    assert len([said for said in world.server.said if "checks" in said]) == 1
+
+
+def test_a_table_of_the_lake_that_a_start_leaves_out_is_not_held_back(world: World) -> None:
+    left_out = dataclasses.replace(world.link, left_out={BEADS: "rusty"})
+    notice(left_out, world.session, world.files, [BEADS], [BEADS])
+    assert world.seen == SourceLook("counter", frozenset({str(BEADS)}))
+    assert world.gone == frozenset()
+    (request,) = world.notice(BEADS)
+    assert request.reasons == BROUGHT_LATER
 
 
 def test_a_manual_table_is_only_shown(world: World) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
+from types import SimpleNamespace
 from typing import Any, ClassVar, cast
 
 import pytest
@@ -18,12 +19,16 @@ from pyspark.sql import DataFrame, SparkSession
 from spark_app.reports import Committed, ProgressWriter
 from spark_app.run.loop import Ingest, Pace
 from spark_app.run.metrics import MetricsSender, TableState
+from spark_app.run.new_tables import NewTables
 from spark_app.run.outcome import Outcome
 from spark_app.run.pause_files import PauseStore
 from spark_app.sources.event import OffsetRange, TopicExtent, ranges_from
 from spark_app.table.table_ingest import TableIngest
 from tributary.contract.errors import TributaryError
+from tributary.contract.online_snapshot import Read, Request
 from tributary.contract.remedies import RebuildTable
+from tributary.contract.source_look import SourceLook
+from tributary.contract.table_name import TableName
 
 FAST = Pace(
     poll_seconds=0.001,
@@ -50,6 +55,7 @@ class FakeTable:
     while_serving: Callable[[], None] = lambda: None
     is_busy: bool = False
     position: int = 0
+    begun_at: Mapping[int, int] | None = None
     attempts: int = 0
     forgotten: int = 0
     is_recovered: bool = False
@@ -61,6 +67,13 @@ class FakeTable:
     @property
     def quarantine_path(self) -> str:
         return f"quarantine/{self.name}"
+
+    def begin_at(self, positions: Mapping[int, int]) -> None:
+        self.begun_at, self.position = positions, positions[0]
+
+    @property
+    def state(self) -> object:
+        return SimpleNamespace(has_table=False)
 
     @property
     def columns(self) -> object | None:
@@ -263,6 +276,43 @@ def test_a_run_makes_no_table_of_the_events_of_a_removed_one_until_that_is_forgo
     again.orphans = orphans
     assert again.run()
     assert removed.position == 4
+
+
+@dataclass
+class FakeLooks:
+    looks: Mapping[str, SourceLook]
+
+    def read_looks(self) -> Mapping[str, SourceLook]:
+        return self.looks
+
+
+@dataclass
+class FakeSnapshots:
+    ended: Mapping[str, Read] = field(default_factory=dict)
+
+    def read_ended(self) -> Mapping[str, Read]:
+        return self.ended
+
+
+def test_a_table_that_was_left_out_is_made_once_it_is_read_and_begins_there() -> None:
+    fit, unfit = "shop.public.fit", "shop.public.unfit"
+    known = frozenset({fit, unfit})
+    looks = FakeLooks({"shop": SourceLook("shop", known, held_back=frozenset({unfit}))})
+    snapshots = FakeSnapshots()
+
+    def made() -> dict[str, FakeTable]:
+        tables = {name: FakeTable(name) for name in known}
+        run, _ = ingest(FakeSource({fit: 4, unfit: 9}), tables)
+        run.new, run.snapshots = NewTables(looks), snapshots
+        assert run.run()
+        return tables
+
+    assert {name: table.position for name, table in made().items()} == {fit: 4, unfit: 0}
+    request = Request("one", TableName.parse(unfit), ("it was left out until now",), 0)
+    snapshots.ended = {unfit: Read(request, None, {0: 7}, {0: 9})}
+    found = made()[unfit]
+    assert (found.begun_at, found.position) == ({0: 7}, 9)
+    assert sum(found.sizes) == 2
 
 
 def test_a_run_does_not_begin_as_long_as_nobody_knows_which_tables_are_paused() -> None:

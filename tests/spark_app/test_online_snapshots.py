@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 
 from spark_app.hudi.hudi_table import HudiTable
 from spark_app.positions.postgres import PostgresLog
+from spark_app.run.look_files import LookFiles
 from spark_app.run.pause_files import PauseFiles
 from spark_app.run.snapshot_files import SnapshotFiles
 from spark_app.sources.event import OffsetRange
@@ -34,6 +35,7 @@ from tributary.contract.online_snapshot import (
 )
 from tributary.contract.pause import PAUSES_FOLDER, Pause
 from tributary.contract.pause import to_json as pause_to_json
+from tributary.contract.source_look import SourceLook, look_name
 from tributary.contract.table_name import TableName
 
 NAME = TableName("source", "public", "things")
@@ -145,6 +147,35 @@ def test_after_a_snapshot_the_table_and_its_rebuild_equal_the_source(
     check()
 
 
+@pytest.mark.timeout(600)
+def test_a_table_that_begins_with_a_snapshot_needs_no_event_from_before_it(
+    spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    @settings(max_examples=2)
+    @given(told())
+    def check(history: Told) -> None:
+        table = _table(spark, tmp_path_factory.mktemp("table"), history.rows(), TablePolicy(buckets=2))
+        table.recover()
+        table.begin_at(history.snapshot.began)
+        extent = table.source.extents(frozenset({TOPIC}))[TOPIC]
+        ranges = table.pending(extent, 999)
+        assert {r.partition: r.first for r in ranges}.items() <= {
+            **dict.fromkeys(history.snapshot.ended, 0),
+            **history.snapshot.began,
+        }.items()
+        if not ranges:
+            return
+        table.apply(ranges)
+        table.begin_at({})
+        assert table.behind(extent) == 0, "a table that is there keeps its place"
+        if is_end_due(table, history.snapshot):
+            assert end_snapshot(table, history.snapshot).deletes == 0
+        expected = {key: (row["name"], row["body"]) for key, row in history.table.rows.items()}
+        assert _rows(table) == expected
+
+    check()
+
+
 def test_the_end_waits_for_all_reads_and_is_never_of_another_topic(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -218,6 +249,19 @@ def test_only_records_of_ended_snapshots_reach_the_run(spark: SparkSession, tmp_
         assert store.read_ended() == ({str(NAME): record} if isinstance(record, Read) else {})
     file.write_text('{"state": "read", "of": "another version"}')
     assert store.read_ended() == {}
+
+
+def test_the_last_looks_at_the_sources_reach_the_run(spark: SparkSession, tmp_path: Path) -> None:
+    store = LookFiles(spark, f"file:{tmp_path}")
+    assert store.read_looks() == {}
+    file = tmp_path / look_name("shop")
+    file.parent.mkdir(parents=True)
+    file.write_text(
+        '{"source": "shop", "tables": {"shop.a.b": {}}, "gone": ["shop.a.c"], "left_out": {"shop.a.d": {}}, '
+        '"held_back": ["shop.a.d"]}'
+    )
+    known = frozenset({"shop.a.b", "shop.a.c", "shop.a.d"})
+    assert store.read_looks() == {"shop": SourceLook("shop", known, frozenset({"shop.a.d"}))}
 
 
 def test_the_records_of_paused_tables_reach_the_run(spark: SparkSession, tmp_path: Path) -> None:

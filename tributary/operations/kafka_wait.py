@@ -9,6 +9,7 @@ from tributary.operations.kafka_topics import read_table_topics, read_topic_ends
 from tributary.operations.reconcile.barrier import LakeBehind, Patience, wait_for_connector
 from tributary.operations.snapshots.keeper import SnapshotKeeper, is_unread, notice_changes
 from tributary.operations.source_links import source_links
+from tributary.operations.sourced_lake import passing_errors
 from tributary.operations.workspace import Workspace
 
 
@@ -50,6 +51,16 @@ def wait_until_tables_are_read(workspace: Workspace, patience: Patience, tell: C
         return f"{', '.join(sorted(unread))} must be read again" if unread else None
 
     patience.wait("the connectors", lacking, CheckStatus())
+
+
+def has_looked(workspace: Workspace, tell: Callable[[str], None]) -> bool:
+    """Look at the catalogs of all sources once. Return whether that was possible (`notice_changes`)."""
+    try:
+        notice_changes(workspace, tell)
+    except passing_errors(workspace) as error:
+        tell(f"The tables' definitions cannot be checked now: {error}")
+        return False
+    return True
 
 
 def _events(workspace: Workspace) -> int:

@@ -17,7 +17,7 @@ from tributary.contract.errors import TributaryError
 from tributary.contract.source import Source
 from tributary.contract.table_name import TableName
 from tributary.local.databases import SourceDatabase
-from tributary.local.left_out import read_left_out
+from tributary.operations.left_out_tables import left_out_tables
 from tributary.operations.sourced_lake import SourcedLake
 from tributary.operations.workspace import Workspace
 
@@ -80,7 +80,7 @@ def _read_log(workspace: Workspace, sizes: KeptSizes | None, source: Source) -> 
 
 def _read_sizes(workspace: Workspace, database: SourceDatabase, session: Any) -> Mapping[TableName, int]:
     """Return about how many rows each table of the source has, as far as the database knows."""
-    source, left_out = database.source, read_left_out(workspace.state, workspace.lake)
+    source, left_out = database.source, left_out_tables(workspace)
     everything = DatabaseAddress(source.engine, user="", host="")
     return {
         name: one.rows

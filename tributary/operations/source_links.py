@@ -17,6 +17,8 @@ from tributary.local.spark import SERVICE as SPARK
 from tributary.operations.pauses import pause_files
 from tributary.operations.reconcile.items import ItemLink, dynamodb_client
 from tributary.operations.reconcile.proof import SourceLink
+from tributary.operations.snapshots.keeper import record_files
+from tributary.operations.snapshots.record_files import read_reasons
 
 if TYPE_CHECKING:
     from tributary.operations.workspace import Workspace
@@ -45,6 +47,7 @@ def source_links(workspace: Workspace) -> tuple[SourceLink, ...]:
                 if workspace.lake.hashes_columns_of(source)
                 else None
             ),
+            read_left_out_later=partial(read_reasons, record_files(workspace), workspace.lake),
             left_out={name: " ".join(one.reasons) for name, one in left_out.items()},
             payloads=EventPayloads(registry_of(workspace.lake, workspace.settings)),
         )

@@ -12,8 +12,9 @@ from tributary.contract.online_snapshot import Record
 from tributary.contract.pause import Pause
 from tributary.contract.table_name import TableName
 from tributary.local import spark
-from tributary.local.left_out import LeftOutTable, read_left_out
+from tributary.local.left_out import LeftOutTable
 from tributary.local.status import PipelineStatus
+from tributary.operations.left_out_tables import left_out_tables
 from tributary.operations.orphans import Orphan, read_orphans
 from tributary.operations.pauses import pause_files
 from tributary.operations.snapshots.keeper import record_files
@@ -32,7 +33,7 @@ class TableState:
     behind    how many events of its topic it has not applied; None: Kafka does not answer, or has no topic of
               the table
     outcome   the error with which a run left it, if any
-    left_out  why the last start could not take it, if it could not
+    left_out  why the lake cannot take it, if it cannot
     ingests   whether an ingest is running
     snapshot  the online snapshot that is under way or that somebody has to ask for, if any
     orphan    why the lake no longer follows it, and what was decided about it, if so
@@ -106,7 +107,7 @@ def read_table_states(
         for table, outcome in outcomes.items()
         if table.source != DERIVED_SOURCE or table.table in names
     }
-    left_out = read_left_out(workspace.state, workspace.lake)
+    left_out = left_out_tables(workspace)
     files = record_files(workspace) if "s3" in running else None
     applied = {lag.snapshot for lag in lags}
     records = {} if files is None else {t: r for t, r in files.read().items() if r.request.id not in applied}

@@ -33,6 +33,7 @@ from connectors.engines.engine import (
     Checked,
     DatabaseTable,
     Engine,
+    LeftOut,
     Login,
     NotADatabaseUrl,
     ReadOffset,
@@ -155,6 +156,9 @@ class BinlogEngine(Engine[BinlogSource, Session]):
 
     def check_tables(self, session: Session, lake: Lake, source: BinlogSource) -> Checked:
         return preflight.check_tables(session, lake, source, self.rules)
+
+    def check_later_tables(self, session: Session, lake: Lake, source: BinlogSource) -> tuple[LeftOut, ...]:
+        return preflight.check_later_tables(session, lake, source, self.rules)
 
     def prepare(
         self,

@@ -188,6 +188,14 @@ def check_tables(session: Session, lake: Lake, source: BinlogSource, rules: Rule
     return judge_tables(lake, source, read_tables(session), read_server(session), rules)
 
 
+def check_later_tables(
+    session: Session, lake: Lake, source: BinlogSource, rules: Rules
+) -> tuple[LeftOut, ...]:
+    """Find the tables that the lake cannot keep exact, whatever else has become of the server."""
+    tables = _without_logged_cascades(read_tables(session), read_server(session))
+    return tuple(_left_out(lake, source, tables, rules))
+
+
 def check_user(session: Session, lake: Lake, source: BinlogSource) -> None:
     """Check that the session's user, the connector's, has all it needs. Raises ServerNotReady."""
     problems = list(_user_problems(session, lake, source))
@@ -225,9 +233,7 @@ def judge_tables(
     lake: Lake, source: BinlogSource, tables: Sequence[TableFacts], server: ServerFacts, rules: Rules
 ) -> Checked:
     """Judge the facts that `read_tables` and `read_server` read. Raises ServerNotReady."""
-    if server.logs_cascades:
-        # Only InnoDB's foreign keys. Other storage engines that have some are left out anyway.
-        tables = [replace(facts, cascades=()) for facts in tables]
+    tables = _without_logged_cascades(tables, server)
     matched = [facts for facts in tables if source.matches(facts.schema, facts.table)]
     names = [(facts.schema, facts.table) for facts in tables]
     absent = [
@@ -240,14 +246,7 @@ def judge_tables(
         raise all_in_one(absent)
     if unparsed := [facts for facts in tables if _may_be_in_history(source, facts) and facts.unparsed]:
         raise _unparsed_columns(source, unparsed)
-    left_out = [
-        LeftOut(TableName(source.name, facts.schema, facts.table), problems)
-        for facts in matched
-        if (problems := tuple(_table_problems(lake, source, facts, rules)))
-    ]
-    left_out += tables_with_untraceable_names(
-        source, ((one.schema, one.table) for one in tables), ServerNotReady
-    )
+    left_out = _left_out(lake, source, tables, rules)
     untaken = {one.table for one in left_out}
     taken = [facts for facts in matched if TableName(source.name, facts.schema, facts.table) not in untaken]
     return Checked(
@@ -258,6 +257,24 @@ def judge_tables(
             *(_warnings_of_zero_dates(lake, source, taken) if server.allows_zero_dates else ()),
         ),
     )
+
+
+def _without_logged_cascades(tables: Sequence[TableFacts], server: ServerFacts) -> Sequence[TableFacts]:
+    """Forget the foreign keys whose changes the server logs.
+
+    Only InnoDB has them. Other storage engines that have some are left out anyway."""
+    return [replace(facts, cascades=()) for facts in tables] if server.logs_cascades else tables
+
+
+def _left_out(lake: Lake, source: BinlogSource, tables: Sequence[TableFacts], rules: Rules) -> list[LeftOut]:
+    left_out = [
+        LeftOut(TableName(source.name, facts.schema, facts.table), problems)
+        for facts in tables
+        if source.matches(facts.schema, facts.table)
+        and (problems := tuple(_table_problems(lake, source, facts, rules)))
+    ]
+    names = ((one.schema, one.table) for one in tables)
+    return [*left_out, *tables_with_untraceable_names(source, names, ServerNotReady)]
 
 
 def read_server(session: Session) -> ServerFacts:

@@ -18,6 +18,7 @@ from connectors.engines.engine import (
     Checked,
     DatabaseTable,
     Engine,
+    LeftOut,
     Login,
     NotADatabaseUrl,
     NotConnected,
@@ -113,6 +114,11 @@ class PostgresEngine(Engine[PostgresSource, psycopg.Connection]):
         found = preflight.check_tables(session, lake, source)
         published_whole = preflight.warnings_before_publishing(session, lake, source)
         return Checked(found.left_out, found.parts, (*found.warnings, *published_whole))
+
+    def check_later_tables(
+        self, session: psycopg.Connection, lake: Lake, source: PostgresSource
+    ) -> tuple[LeftOut, ...]:
+        return preflight.check_later_tables(session, lake, source)
 
     def prepare(
         self,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import psycopg
 from psycopg.rows import class_row
 
-from connectors.engines.engine import all_in_one
+from connectors.engines.engine import LeftOut, all_in_one
 from connectors.engines.postgres.names import (
     HEARTBEAT_SCHEMA,
     HEARTBEAT_TABLE,
@@ -24,8 +24,8 @@ from connectors.engines.postgres.row_filters import (
     filters_mark,
     row_filters,
 )
-from connectors.engines.postgres.table_check import PostgresFindings, judge_tables
-from connectors.engines.postgres.table_facts import is_readable, read_tables, with_ancient_columns
+from connectors.engines.postgres.table_check import PostgresFindings, judge_existing, judge_tables
+from connectors.engines.postgres.table_facts import TableFacts, is_readable, read_tables, with_ancient_columns
 from tributary.contract.engines.postgres import PostgresSource
 from tributary.contract.lake import Lake
 from tributary.contract.remedies import BringUp, RemedyOrText, TakeSnapshot
@@ -92,8 +92,19 @@ def check_tables(connection: psycopg.Connection, lake: Lake, source: PostgresSou
             found=f"the type {enum[0]}",
             remedy="Use the enum itself instead of the domain, and drop the domain.",
         )
+    return judge_tables(lake, source, _read_facts(connection, lake, source))
+
+
+def check_later_tables(
+    connection: psycopg.Connection, lake: Lake, source: PostgresSource
+) -> tuple[LeftOut, ...]:
+    """Find the tables that the lake cannot keep exact, whatever else has become of the database."""
+    return judge_existing(lake, source, _read_facts(connection, lake, source)).left_out
+
+
+def _read_facts(connection: psycopg.Connection, lake: Lake, source: PostgresSource) -> list[TableFacts]:
     tables = read_tables(connection, replication_user(lake, source))
-    return judge_tables(lake, source, [with_ancient_columns(connection, lake, source, one) for one in tables])
+    return [with_ancient_columns(connection, lake, source, one) for one in tables]
 
 
 def warnings_before_publishing(

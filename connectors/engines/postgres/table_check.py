@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import LiteralString
 
 from psycopg import sql
@@ -53,6 +53,14 @@ def judge_tables(lake: Lake, source: PostgresSource, tables: Sequence[TableFacts
     ]
     if absent and not may_be_empty:
         raise all_in_one(absent)
+    found = judge_existing(lake, source, tables)
+    return replace(found, warnings=(*(str(error) for error in absent), *found.warnings))
+
+
+def judge_existing(lake: Lake, source: PostgresSource, tables: Sequence[TableFacts]) -> PostgresFindings:
+    """Judge the facts of the tables that there are, whatever else the lake file names."""
+    matched = [facts for facts in tables if source.patterns.matches(facts.schema, facts.table)]
+    names = [(facts.schema, facts.table) for facts in tables]
     others = (name for name in names if name[0] != OWN_SCHEMA)
     left_out = [*tables_with_untraceable_names(source, others, PostgresNotReady)]
     taken: list[TableFacts] = []
@@ -73,7 +81,6 @@ def judge_tables(lake: Lake, source: PostgresSource, tables: Sequence[TableFacts
         left_out=tuple(sorted(left_out, key=lambda each: each.table)),
         parts=frozenset(parts),
         warnings=(
-            *(str(error) for error in absent),
             *_warnings_of_generated_columns(source, taken),
             *_warnings_of_unsent_columns(source, taken),
             *_warnings_of_unmarked_columns(source, taken),

@@ -74,17 +74,23 @@ def ingest(
     """
     from tributary.cli.run_watch import watch_run
     from tributary.operations.alerts.keeper import AlertKeeper
-    from tributary.operations.kafka_wait import wait_until_kafka_holds_all, wait_until_tables_are_read
+    from tributary.operations.kafka_wait import (
+        has_looked,
+        wait_until_kafka_holds_all,
+        wait_until_tables_are_read,
+    )
     from tributary.operations.known_tables import known_tables
     from tributary.operations.lost_connections import ConnectionKeeper
     from tributary.operations.reconcile.barrier import Patience
-    from tributary.operations.runs.ingest_run import FILES, start_ingest
+    from tributary.operations.runs.ingest_run import AWAIT_CHECKS, FILES, start_ingest
     from tributary.operations.snapshots.keeper import SnapshotKeeper
     from tributary.operations.verify.rounds import VerifyKeeper
 
     chosen = events_source(events_from)
     workspace = Workspace.open(lake, state)
     wanted: tuple[TableName, ...] = ()
+    has_snapshots = chosen == "kafka" and bool(workspace.lake.connected_sources)
+    is_checked = has_snapshots
     if chosen.startswith(FILES):
         wanted = tuple(TableName.parse(table) for table in tables or ())
     else:
@@ -96,6 +102,8 @@ def ingest(
                 patience = Patience.of(wait, shown.update)
                 wait_until_tables_are_read(workspace, patience, tell)
                 wait_until_kafka_holds_all(workspace, patience)
+        elif has_snapshots and not follow:
+            is_checked = has_looked(workspace, tell)
         if tables:
             known = known_tables(workspace)
             wanted = resolve_names(tables, known)
@@ -103,14 +111,16 @@ def ingest(
         workspace,
         messages,
         events_from=chosen,
-        options=["--allow-gaps"] if allow_gaps else [],
+        options=[
+            *(["--allow-gaps"] if allow_gaps else []),
+            *([AWAIT_CHECKS] if is_checked else []),
+        ],
         tables=wanted,
         follow=follow,
         on_line=typer.echo if as_json else None,
     )
     keeper = SnapshotKeeper(workspace, tell)
     alerts = AlertKeeper(workspace, tell, remedy_words)
-    has_snapshots = chosen == "kafka" and bool(workspace.lake.connected_sources)
     with ExitStack() as beside:
         if follow and has_snapshots:
             beside.enter_context(keeper.running())

@@ -30,7 +30,6 @@ from tributary.cli.rendering import (
     print_table,
     rows_of,
 )
-from tributary.local.left_out import read_left_out
 from tributary.operations.pauses import pause_files
 from tributary.operations.verify.view import verification_facts, verified_text
 from tributary.operations.workspace import Workspace
@@ -76,11 +75,14 @@ def tables(
     A paused table is marked. Its rows are as old as the pause. An orphan is marked, too: its source no longer
     has it (see tributary orphans).
 
-    A table is left out if the last start could not take it. It comes in at the next tributary up after it was
-    mended. "Verified as of" is the time as of which tributary verify found all rows equal to the source's.
+    A table is left out if it cannot be taken. If the last start has found that, it comes in at the next
+    tributary up after it was mended. If it was created later, it comes in within a minute by itself.
+
+    "Verified as of" is the time as of which tributary verify found all rows equal to the source's.
     """
     from tributary.operations.kept_commits import FILE as COMMITS
     from tributary.operations.kept_commits import kept_commits
+    from tributary.operations.left_out_tables import left_out_tables
     from tributary.operations.orphans import read_orphans
     from tributary.operations.quarantine_counts import read_quarantine_counts
     from tributary.operations.row_counts import FILE as COUNTS
@@ -112,7 +114,7 @@ def tables(
         }
         for each in found
     ]
-    left_out = read_left_out(workspace.state, workspace.lake)
+    left_out = left_out_tables(workspace)
     if as_json:
         missing = [
             {"table": str(name), **left_out_facts(one)}

@@ -116,8 +116,10 @@ def status(
     even after the run has ended. A table's lag is the number of events in its Kafka topic that it has not
     applied. A table is waiting if it has events to apply and no ingest is running.
 
-    A table is left out if the last start could not take it. It comes in at the next tributary up after it was
-    mended. A table is an orphan if its source no longer has it, or if the lake file excludes it: see
+    A table is left out if it cannot be taken. If the last start has found that, it comes in at the next
+    tributary up after it was mended. If it was created later, it comes in within a minute by itself.
+
+    A table is an orphan if its source no longer has it, or if the lake file excludes it: see
     tributary orphans. A table differs, or is read again, after a change of its source without an event: see
     tributary snapshot. A table also differs if a verification has found rows that do: see tributary verify.
     "Verified as of" is the time as of which all of its rows were found equal to the source's.

@@ -85,7 +85,7 @@ def start(
     from tributary.operations.alerts.keeper import AlertKeeper
     from tributary.operations.lost_connections import ConnectionKeeper
     from tributary.operations.runs.follower import Follower
-    from tributary.operations.runs.ingest_run import start_ingest
+    from tributary.operations.runs.ingest_run import AWAIT_CHECKS, start_ingest
     from tributary.operations.snapshots.keeper import SnapshotKeeper
     from tributary.operations.verify.rounds import VerifyKeeper
 
@@ -102,7 +102,7 @@ def start(
     try:
         start_pipeline(workspace, messages, seed=load_shop(scale or _SCALE, messages) if demo else None)
         follower = Follower(
-            start=lambda: start_ingest(workspace, messages, follow=True),
+            start=lambda: start_ingest(workspace, messages, follow=True, options=[AWAIT_CHECKS]),
             tell=tell,
             words=remedy_words,
             on_progress=_first_rows(),

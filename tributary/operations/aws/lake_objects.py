@@ -13,8 +13,9 @@ from tributary.contract.naming import LakeNames
 from tributary.contract.orphan import ORPHANS_FOLDER, DecidedOrphan
 from tributary.contract.orphan import from_json as decided_orphan
 from tributary.contract.preflight import Preflight, preflight_file
+from tributary.contract.source_look import look_name
 from tributary.contract.table_name import TableName
-from tributary.operations.snapshots.record_files import Look, definitions_name
+from tributary.operations.snapshots.record_files import Look
 from tributary.operations.verify.record import RECORDS_FOLDER, Verification, from_json
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def read_verifications(s3: S3Client, quarantine: str) -> Mapping[TableName, Veri
 def read_gone(s3: S3Client, lake: Lake, quarantine: str) -> frozenset[TableName]:
     """Return the tables that were followed and that their source did not have at the last look."""
     bucket, prefix = _split(quarantine)
-    texts = [_read_text(s3, bucket, f"{prefix}{definitions_name(one.name)}") for one in lake.sources]
+    texts = [_read_text(s3, bucket, f"{prefix}{look_name(one.name)}") for one in lake.sources]
     looks = [Look.from_json(text) for text in texts if text is not None]
     return frozenset[TableName]().union(*(look.gone for look in looks if look is not None))
 

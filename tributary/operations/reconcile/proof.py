@@ -40,7 +40,9 @@ class SourceLink:
     connect      opens a session of the engine as the connector's user
     silver       the bucket of the tables, with a prefix if there is one
     read_offset  reads the connector's offset from Kafka Connect
-    left_out     tables that the lake does not take, with the reason
+    left_out     tables that the last start left out, with the reason
+    read_left_out_later
+                 returns those that later looks have left out, with the reason
     read_paused  returns the tables that somebody has paused
     hash_salt    returns the salt of hashed columns; None: no table has any
     payloads     reads what the connector sends
@@ -54,6 +56,7 @@ class SourceLink:
     silver: str
     read_offset: ReadOffset
     left_out: Mapping[TableName, str] = field(default_factory=dict)
+    read_left_out_later: Callable[[], Mapping[TableName, str]] = dict
     read_paused: Callable[[], Collection[TableName]] = frozenset
     hash_salt: Callable[[], SecretStr] | None = None
     payloads: EventPayloads = field(default_factory=EventPayloads)
@@ -61,6 +64,10 @@ class SourceLink:
     @property
     def engine(self) -> AnyEngine:
         return engine_of(self.source)
+
+    def read_all_left_out(self) -> Mapping[TableName, str]:
+        """Return the tables that the lake does not take, with the reason."""
+        return {**self.read_left_out_later(), **self.left_out}
 
     def steps_to_kafka(self, session: Session) -> Iterator[Awaited]:
         """Yield what to wait for until Kafka holds all that was committed before the call."""
@@ -168,8 +175,8 @@ def _round(
             for name, table in read_source_tables(link.source, reader).items()
             if before is None or name in before
         }
-        paused = link.read_paused()
-        followed = [name for name in tables if name not in link.left_out and name not in paused]
+        paused, left_out = link.read_paused(), link.read_all_left_out()
+        followed = [name for name in tables if name not in left_out and name not in paused]
         wait_until_lake_holds(link, writer, followed, patience)
         places = read_silver_tables(link.files.filesystem, link.lake.names, link.silver)
         silver = {table.name: table for table in places}
@@ -177,8 +184,8 @@ def _round(
         for number, (name, table) in enumerate(sorted(tables.items()), start=1):
             patience.tell(f"comparing {name} ({number} of {len(tables)})")
             known = before[name] if before is not None else TableProof(name)
-            if name in link.left_out:
-                proofs[name] = replace(known, problem=f"it is left out: {link.left_out[name]}")
+            if name in left_out:
+                proofs[name] = replace(known, problem=f"it is left out: {left_out[name]}")
                 continue
             if name in paused:
                 proofs[name] = replace(known, problem="it is paused, so it is behind its source")

@@ -25,6 +25,9 @@ from tributary.operations.runs.run_progress import RunProgress, parse_report
 from tributary.operations.workspace import Workspace
 
 FILES = "files:"
+AWAIT_CHECKS = "--await-checks"
+"""The app's option for a run beside which somebody looks at the sources' catalogs (`SnapshotKeeper`)."""
+
 Command = Literal["ingest", "replay", "rebuild", "new-epoch", "erase", "maintain", "delete-events", "derive"]
 
 _APP_FAILED_FOR_SOME_TABLE = 1

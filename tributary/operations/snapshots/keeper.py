@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
@@ -25,6 +25,9 @@ SECONDS_BETWEEN_STEPS = 1.0
 SECONDS_BETWEEN_LOOKS = 30.0
 """How long to wait before the next look at the catalog of each source."""
 
+SECONDS_BETWEEN_GLANCES = 2.0
+"""How long to wait before asking Kafka again for tables that no look has met."""
+
 SECONDS_FOR_KAFKA = 300.0
 """How long one step may wait until Kafka holds what a source has committed."""
 
@@ -39,20 +42,28 @@ def notice_changes(lake: SourcedLake, tell: Callable[[str], None] = lambda _: No
     """Look at the catalogs of all sources once (`notice`). A source that is away does not stop the others.
 
     Decisions about orphans that the lake follows again are forgotten. `tell` gets what was found to be read
-    again. Raises the errors of the databases, Kafka and S3."""
+    again or left out. Raises the errors of the databases, Kafka and S3."""
+    return _noticed(lake, known_tables(lake), tell)
+
+
+def _noticed(
+    lake: SourcedLake, known: Collection[TableName], tell: Callable[[str], None]
+) -> tuple[Request, ...]:
     files, decisions = record_files(lake), _orphan_files(lake)
     found: list[Request] = []
     decided = decisions.read()
     # Before the looks: a table that is created later is no orphan.
-    followed = {
-        *known_tables(lake),
-        *(place.name for place in read_table_folders(files.filesystem, files.names, lake.open_lake.silver)),
-        *decided,
-    }
+    folders = read_table_folders(files.filesystem, files.names, lake.open_lake.silver)
+    stored = {place.name for place in folders}
+    followed = {*known, *stored, *decided}
     failures = Failures(lake)
     for link in lake.links():
         with failures.one_source(), link.connect() as session:
-            found += notice(link, session, files, followed)
+            finding = notice(link, session, files, followed, stored)
+            found += finding.requests
+            for table, note in finding.left_out.items():
+                reasons = (reason.removeprefix(f"table {table}: ") for reason in note.reasons)
+                tell(f"{table} is left out: {' '.join((*reasons, *note.remedies))}")
     for request in found:
         tell(described(request))
     gone = files.read_gone(lake.lake)
@@ -80,6 +91,9 @@ class SnapshotKeeper:
     lake: SourcedLake
     tell: Callable[[str], None]
     stop: threading.Event = field(default_factory=threading.Event)
+    _met: frozenset[TableName] = field(default=frozenset(), init=False)
+    _next_look: float = field(default=0.0, init=False)
+    _next_glance: float = field(default=0.0, init=False)
 
     def step(self) -> Mapping[TableName, Record]:
         """Take each snapshot as far as it can get now, and return the records of all tables.
@@ -107,12 +121,9 @@ class SnapshotKeeper:
         """Notice silent changes and take snapshots further, until `stop` is set.
 
         A failure is reported once, and retried after a while."""
-        next_look, failure = 0.0, ""
+        failure = ""
         while not self.stop.is_set():
-            problems: list[str] = []
-            if time.monotonic() >= next_look:
-                next_look = time.monotonic() + SECONDS_BETWEEN_LOOKS
-                problems += self._problem_of(lambda: notice_changes(self.lake, self.tell))
+            problems = self._problem_of(self._look)
             # Also after a look that failed: another source can be away.
             problems += self._problem_of(self.step)
             said = "; ".join(dict.fromkeys(problems))
@@ -120,6 +131,18 @@ class SnapshotKeeper:
                 self.tell(f"The tables' definitions cannot be checked now, and are again later: {said}")
             failure = said
             self.stop.wait(SECONDS_BETWEEN_LOOKS if problems else SECONDS_BETWEEN_STEPS)
+
+    def _look(self) -> None:
+        """Look at the catalogs if that is due, or if a table has its first events: it waits for the look."""
+        now = time.monotonic()
+        if now < min(self._next_look, self._next_glance):
+            return
+        self._next_glance = now + SECONDS_BETWEEN_GLANCES
+        known = frozenset(known_tables(self.lake))
+        if now >= self._next_look or not known <= self._met:
+            self._next_look = now + SECONDS_BETWEEN_LOOKS
+            _noticed(self.lake, known, self.tell)
+            self._met = known
 
     def _problem_of(self, work: Callable[[], object]) -> list[str]:
         try:

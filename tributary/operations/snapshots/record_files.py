@@ -4,31 +4,44 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING
 
 from connectors.engines.definitions import TableDefinition
 from tributary.contract.lake import Lake
 from tributary.contract.naming import LakeNames
 from tributary.contract.online_snapshot import RECORDS_FOLDER, Record, from_json, record_name, to_json
+from tributary.contract.source_look import look_name
 from tributary.contract.table_name import TableName
 from tributary.operations.text_files import delete_file, read_text, read_texts, write_text
 
 if TYPE_CHECKING:
     from pyarrow.fs import S3FileSystem
 
-DEFINITIONS_FOLDER = "_definitions"
+
+@dataclass(frozen=True)
+class LeftOutNote:
+    """Why a table is left out: a reason and a remedy for each problem."""
+
+    reasons: tuple[str, ...]
+    remedies: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Look:
     """What was found at a look at a source's catalog.
 
-    gone  the tables that were followed before, and that were not there
+    tables     those that the lake takes
+    gone       the tables that were followed before, and that were not there
+    left_out   the tables that the lake cannot take
+    held_back  the tables of which no lake table may be made: those left out, as long as the lake has none,
+               and those that were, until they have been read again
     """
 
     tables: Mapping[TableName, TableDefinition]
     gone: frozenset[TableName] = frozenset()
+    left_out: Mapping[TableName, LeftOutNote] = field(default_factory=dict)
+    held_back: frozenset[TableName] = frozenset()
 
     @classmethod
     def from_json(cls, text: str) -> Look | None:
@@ -39,14 +52,15 @@ class Look:
             return cls(
                 {TableName.parse(name): TableDefinition.from_json(one) for name, one in tables},
                 frozenset(map(TableName.parse, found["gone"])),
+                {TableName.parse(name): _note(one) for name, one in found.get("left_out", {}).items()},
+                frozenset(map(TableName.parse, found.get("held_back", ()))),
             )
         except (KeyError, TypeError, ValueError):
             return None
 
 
-def definitions_name(source: str) -> str:
-    """Return the path of the last look at a source, below the quarantine location."""
-    return f"{DEFINITIONS_FOLDER}/{source}.json"
+def _note(found: Mapping[str, list[str]]) -> LeftOutNote:
+    return LeftOutNote(tuple(found["reasons"]), tuple(found["remedies"]))
 
 
 @dataclass(frozen=True)
@@ -86,10 +100,23 @@ class RecordFiles:
         looks = [self.read_look(source.name) for source in lake.sources]
         return frozenset[TableName]().union(*(look.gone for look in looks if look is not None))
 
+    def read_left_out(self, lake: Lake) -> Mapping[TableName, LeftOutNote]:
+        """Return the tables that the last looks have left out, and that the lake file still wants."""
+        return {
+            table: note
+            for source in lake.connected_sources
+            if (look := self.read_look(source.name)) is not None
+            for table, note in look.left_out.items()
+            if source.patterns.would_match(table.schema, table.table)
+        }
+
     def write_look(self, source: str, look: Look) -> None:
         found = {
+            "source": source,
             "tables": {str(name): definition.to_json() for name, definition in look.tables.items()},
             "gone": sorted(map(str, look.gone)),
+            "left_out": {str(name): asdict(note) for name, note in look.left_out.items()},
+            "held_back": sorted(map(str, look.held_back)),
         }
         write_text(self.filesystem, self._definitions(source), json.dumps(found, indent=1))
 
@@ -97,4 +124,9 @@ class RecordFiles:
         return f"{self.location}/{record_name(self.names.table_path(table))}"
 
     def _definitions(self, source: str) -> str:
-        return f"{self.location}/{definitions_name(source)}"
+        return f"{self.location}/{look_name(source)}"
+
+
+def read_reasons(files: RecordFiles, lake: Lake) -> Mapping[TableName, str]:
+    """Return why the last looks have left tables out."""
+    return {table: " ".join(note.reasons) for table, note in files.read_left_out(lake).items()}

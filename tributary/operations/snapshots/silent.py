@@ -4,54 +4,115 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import uuid4
 
 from connectors.engines.definitions import SilentChanges, TableDefinition, silent_changes
-from tributary.contract.online_snapshot import Noticed, Reading, Record, Request, Requested
+from tributary.contract.online_snapshot import Noticed, Read, Reading, Record, Request, Requested
+from tributary.contract.remedies import in_words, plain_words
 from tributary.contract.table_name import TableName
 from tributary.operations.reconcile.proof import SourceLink
-from tributary.operations.snapshots.record_files import Look, RecordFiles
+from tributary.operations.snapshots.record_files import LeftOutNote, Look, RecordFiles
 
 ADDED = SilentChanges(("some of its rows can have come before it was followed",))
 BACK = SilentChanges(("it was not in its source for a while",))
+TAKEN = SilentChanges(("it was left out until now",))
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What a look has found.
+
+    requests  the snapshots that were asked for
+    left_out  new tables that the lake cannot take
+    """
+
+    requests: tuple[Request, ...] = ()
+    left_out: Mapping[TableName, LeftOutNote] = field(default_factory=dict)
 
 
 def notice(
-    link: SourceLink, session: Any, files: RecordFiles, followed: Collection[TableName]
-) -> tuple[Request, ...]:
-    """Compare the source's tables with the last look, and return the snapshots that were asked for.
+    link: SourceLink,
+    session: Any,
+    files: RecordFiles,
+    followed: Collection[TableName],
+    stored: Collection[TableName] = (),
+) -> Finding:
+    """Compare the source's tables with the last look, judge the new ones, and ask for snapshots.
 
-    The first look only takes note. A table that the lake leaves out counts as not there. The records of
-    tables that are gone are removed. A table in `followed`, which has a topic or is in the lake, is an orphan
-    if it is gone. One that comes back is read again. Routed events have a topic but no table of their own.
-    `session` is the connector's user's. Raises the errors of the database and of S3."""
-    source = link.source.name
-    now = {
+    The first look only takes note. A new table that cannot be taken is left out until a later look finds it
+    mended. A table that is left out, or was at the last start, counts as not there. The records of tables
+    that are not there are removed.
+
+    A table in `followed`, which has a topic or is in the lake, is an orphan if it is gone. One that comes
+    back is read again. Routed events have a topic but no table of their own. `stored` are the tables in the
+    lake. `session` is the connector's user's. Raises the errors of the database and of S3."""
+    source, before = link.source.name, files.read_look(link.source.name)
+    defined = {
         table: definition
         for table, definition in link.engine.read_definitions(session, link.lake, link.source).items()
         if table not in link.left_out
     }
-    before = files.read_look(source)
-    requests = () if before is None else tuple(_requests(link, session, before, now))
-    records = files.read()
-    for table in records:
-        if table.source == source and table not in now:
-            files.remove(table)
+    unfit = {} if before is None else _unfit(link, session, defined.keys() - before.tables.keys())
+    now = {table: definition for table, definition in defined.items() if table not in unfit}
+    requests = () if before is None else tuple(_requests(link, session, before, now, followed))
+    records = dict(files.read())
+    for table in [one for one in records if one.source == source and one not in now]:
+        files.remove(table)
+        del records[table]
     for request in requests:
         known = records.get(request.table)
         # A reading that is under way finds the table's new definition by itself.
         if not isinstance(known, Reading):
-            files.write(_record(link, request if known is None else _together(known.request, request)))
+            record = _record(link, request if known is None else _together(known.request, request))
+            files.write(record)
+            records[request.table] = record
+    left_out = {**{table: LeftOutNote((reason,)) for table, reason in link.left_out.items()}, **unfit}
+    left_out = {table: note for table, note in left_out.items() if table.source == source}
     gone = frozenset(
         table
         for table in followed
-        if table.source == source and table not in now and not link.source.routes_to(table.schema)
+        if table.source == source
+        and table not in now
+        and table not in left_out
+        and not link.source.routes_to(table.schema)
     )
-    if before != (look := Look(now, gone)):
+    held_back = frozenset(
+        table
+        for table in {*left_out, *(() if before is None else before.held_back)}
+        if table not in stored and _is_held_back(table, left_out, gone, records.get(table))
+    )
+    if before != (look := Look(now, gone, left_out, held_back)):
         files.write_look(source, look)
-    return requests
+    known_before = {} if before is None else before.left_out
+    return Finding(requests, {table: note for table, note in unfit.items() if table not in known_before})
+
+
+def _unfit(link: SourceLink, session: Any, new: Collection[TableName]) -> Mapping[TableName, LeftOutNote]:
+    """Return those of the new tables that the lake cannot take. Without new ones, this costs nothing."""
+    found = link.engine.check_later_tables(session, link.lake, link.source) if new else ()
+    return {
+        one.table: LeftOutNote(
+            tuple(problem.reason for problem in one.problems),
+            tuple(in_words(problem.remedies, plain_words) for problem in one.problems),
+        )
+        for one in found
+        if one.table in new
+    }
+
+
+def _is_held_back(
+    table: TableName,
+    left_out: Collection[TableName],
+    gone: Collection[TableName],
+    record: Record | None,
+) -> bool:
+    """Return whether the lake must not have the table yet.
+
+    A table that was left out has earlier events in its topic, which it cannot begin with."""
+    is_unread = record is not None and not isinstance(record, Read)
+    return table in left_out or table in gone or is_unread
 
 
 def ask(files: RecordFiles, tables: Collection[TableName], reason: str) -> None:
@@ -78,10 +139,15 @@ def _requests(
     session: Any,
     before: Look,
     now: Mapping[TableName, TableDefinition],
+    followed: Collection[TableName],
 ) -> Iterator[Request]:
     for table, definition in sorted(now.items()):
         if table in before.tables:
             changes = silent_changes(before.tables[table], definition)
+        elif table in before.left_out or table in before.held_back:
+            # Its topic can have events from before, and lack others.
+            has_any = table in followed or link.engine.has_rows(session, table)
+            changes = TAKEN if has_any else None
         elif table in before.gone:
             # The lake can still have rows of the former table, of which nobody has said that they are gone.
             changes = BACK

@@ -188,7 +188,7 @@ class VerifyKeeper:
 
     def _excused(self, link: SourceLink) -> Mapping[TableName, str]:
         """Return the tables that are known not to follow their source now, with the reason."""
-        found = {name: f"it is left out: {reason}" for name, reason in link.left_out.items()}
+        found = {name: f"it is left out: {reason}" for name, reason in link.read_all_left_out().items()}
         found |= dict.fromkeys(link.read_paused(), "it is paused, so it is behind its source")
         found |= {
             name: "it is blocked, so it is behind its source"

@@ -1,0 +1,25 @@
+"""The tables that a lake on this machine leaves out: those of the last start, and those of later looks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tributary.contract.table_name import TableName
+from tributary.local.left_out import LeftOutTable, read_left_out
+from tributary.local.running import PipelineDown
+from tributary.operations.snapshots.keeper import record_files
+from tributary.operations.workspace import Workspace
+
+
+def left_out_tables(workspace: Workspace) -> Mapping[TableName, LeftOutTable]:
+    """Return the tables that the lake cannot take, by name, as far as the servers that run can tell."""
+    at_start = read_left_out(workspace.state, workspace.lake)
+    try:
+        later = record_files(workspace).read_left_out(workspace.lake)
+    except PipelineDown:
+        later = {}
+    found = {
+        table: LeftOutTable(table=str(table), reasons=note.reasons, remedies=note.remedies)
+        for table, note in later.items()
+    }
+    return dict(sorted({**found, **at_start}.items()))
