@@ -24,7 +24,6 @@ from connectors.engines.postgres.preflight import check_replication
 from connectors.engines.postgres.preparation import heartbeat_query, setup_sql
 from stacks.database.postgres.prepared_database import preparation
 from stacks.functions.bootstrap import preparation as function_preparation
-from stacks.functions.bootstrap.data_api import StatementFailed
 from stacks.functions.bootstrap.main import serve
 from stacks.functions.bootstrap.preparation import Preparation
 from stacks.functions.bootstrap.requests import Services
@@ -316,30 +315,84 @@ def test_a_table_that_is_made_later_is_published_by_the_next_look(
     assert capsys.readouterr().out == "published from now on: public.later\n"
 
 
-def test_a_look_at_a_database_in_which_nothing_is_new_is_one_query(
+def test_a_look_at_a_database_in_which_nothing_is_new_is_two_queries(
     function: Function, lake: Lake, capsys: pytest.CaptureFixture[str]
 ) -> None:
     function.ask("Create", prepared(lake))
     capsys.readouterr()
     before = len(function.data_api.statements)
     function.refresh(prepared(lake))
-    assert function.data_api.statements[before:] == [prepared(lake).unpublished]
+    asked = [prepared(lake).left_out, prepared(lake).unpublished]
+    assert function.data_api.statements[before:] == asked
     assert capsys.readouterr().out == ""
 
 
-def test_a_table_without_a_replica_identity_fails_the_deployment_and_the_next_look(
+UNFIT = {
+    "keyless": ("CREATE TABLE public.keyless (id int)", "which has no replica identity"),
+    "bits": ("CREATE TABLE public.bits (k varbit PRIMARY KEY)", "sends two as the same"),
+    "zoned": (
+        "CREATE DOMAIN clock AS timetz; CREATE TABLE public.zoned (id int, k clock, PRIMARY KEY (id, k))",
+        "sends two as the same",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", UNFIT)
+def test_a_table_that_cannot_be_exact_fails_the_deployment(
+    function: Function, lake: Lake, admin: psycopg.Connection, owner: str, name: str
+) -> None:
+    with psycopg.connect(owner, autocommit=True) as connection:
+        connection.execute(UNFIT[name][0].encode())
+    answer = function.ask("Create", prepared(lake))
+    assert answer["Status"] == "FAILED"
+    assert f"public.{name}" in answer["Reason"]
+    assert published(admin, lake) == set()
+    assert function.data_api.open_transactions == 0
+    assert function.slept == []
+
+
+def test_a_later_table_that_cannot_be_exact_is_left_out_until_it_is_mended_and_stops_no_other(
+    function: Function, lake: Lake, admin: psycopg.Connection, owner: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    function.ask("Create", prepared(lake))
+    before = published(admin, lake)
+    with psycopg.connect(owner, autocommit=True) as connection:
+        for ddl, _ in UNFIT.values():
+            connection.execute(ddl.encode())
+        connection.execute("CREATE TABLE public.heirs_of (id int PRIMARY KEY)")
+        connection.execute("CREATE TABLE public.heir (PRIMARY KEY (id)) INHERITS (public.heirs_of)")
+        connection.execute("CREATE TABLE public.parted (id int PRIMARY KEY) PARTITION BY RANGE (id)")
+        connection.execute("CREATE TABLE public.part PARTITION OF public.parted DEFAULT")
+        connection.execute("ALTER TABLE public.part REPLICA IDENTITY NOTHING")
+    for _ in range(2):
+        capsys.readouterr()
+        function.refresh(prepared(lake))
+        told = capsys.readouterr().out
+        for name, (_, reason) in UNFIT.items():
+            (line,) = [one for one in told.splitlines() if f"left out: public.{name}, " in one]
+            assert reason in line
+        assert "left out: public.heirs_of, from which other tables inherit" in told
+        assert "left out: public.parted, which has no replica identity" in told
+        assert published(admin, lake) - before == {"public.heir"}
+    with psycopg.connect(owner, autocommit=True) as connection:
+        connection.execute("ALTER TABLE public.keyless ADD PRIMARY KEY (id)")
+        connection.execute("ALTER TABLE public.bits ALTER k TYPE text")
+        connection.execute("ALTER TABLE public.part REPLICA IDENTITY DEFAULT")
+    function.refresh(prepared(lake))
+    mended = {"public.keyless", "public.bits", "public.parted"}
+    assert published(admin, lake) - before == {"public.heir", *mended}
+
+
+def test_a_table_with_a_lossy_key_is_published_if_the_lake_file_sets_another_one(
     function: Function, lake: Lake, admin: psycopg.Connection, owner: str
 ) -> None:
     with psycopg.connect(owner, autocommit=True) as connection:
-        connection.execute("CREATE TABLE public.keyless (id int)")
-    answer = function.ask("Create", prepared(lake))
-    assert answer["Status"] == "FAILED"
-    assert "public.keyless" in answer["Reason"]
-    assert published(admin, lake) == set()
-    with pytest.raises(StatementFailed, match=r"public\.keyless"):
-        function.refresh(prepared(lake))
-    assert function.data_api.open_transactions == 0
-    assert function.slept == []
+        connection.execute("CREATE TABLE public.bits (k varbit PRIMARY KEY, id int NOT NULL UNIQUE)")
+        connection.execute("ALTER TABLE public.bits REPLICA IDENTITY FULL")
+    key = f'[table."{postgres_source(lake).name}.public.bits"]\nkey = ["id"]\n'
+    found = function.ask("Create", prepared(lake_of('["public.*"]', lake.name, key)))
+    assert found["Status"] == "SUCCESS"
+    assert "public.bits" in published(admin, lake)
 
 
 def test_what_was_made_goes_and_the_tables_stay(

@@ -24,7 +24,9 @@ _LEVELS = 3
 
 
 class UnknownTable(TributaryError):
-    """A table that the lake does not have."""
+    """A table that the lake does not have. `name` is how a person has called it, if that is known."""
+
+    name: str | None = None
 
 
 @dataclass(frozen=True, order=True)
@@ -99,6 +101,12 @@ def spellings(name: TableName) -> tuple[str, str, str]:
 
 def unknown_table(name: str, tables: Sequence[TableName]) -> UnknownTable:
     """Return the error for a name that no table of the lake has. It suggests similar names."""
+    error = _unknown_table(name, tables)
+    error.name = name
+    return error
+
+
+def _unknown_table(name: str, tables: Sequence[TableName]) -> UnknownTable:
     if not tables:
         return UnknownTable(
             f"The lake has no table {name!r}",

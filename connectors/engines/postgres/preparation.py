@@ -49,6 +49,17 @@ PRINTING: Mapping[str, str] = {
 """Settings with which a session prints values as Debezium reads them."""
 
 
+INEXACT = (
+    "bit varying",
+    "time with time zone",
+    "time without time zone[]",
+    "time with time zone[]",
+    "timestamp without time zone[]",
+    "timestamp with time zone[]",
+)
+"""Types of which Debezium sends two different values as the same one."""
+
+
 class PostgresSetupFailed(TributaryError):
     """The SQL that prepares the database failed."""
 
@@ -97,6 +108,16 @@ def setup_statements(
     It neither publishes the tables in `untaken` one by one nor lets the role read them. It sets no password.
     A later run adds the tables that were created since the last run.
     """
+    return _statements(lake, source, _matched_tables(lake, source, untaken))
+
+
+def later_statements(lake: Lake, source: PostgresSource) -> tuple[str, ...]:
+    """Return the SQL of a later run that nobody watches: it passes over the tables of `left_out_query`."""
+    unfit = f"\n  AND c.oid NOT IN (SELECT unfit.oid FROM ({_unfit_tables(lake, source)}) AS unfit)"
+    return _statements(lake, source, _matched_tables(lake, source, (), unfit))
+
+
+def _statements(lake: Lake, source: PostgresSource, matched_tables: tuple[str, ...]) -> tuple[str, ...]:
     role = replication_user(lake, source)
     return (
         _role(role),
@@ -104,8 +125,9 @@ def setup_statements(
         *_heartbeat(role),
         *_signals(signals_of(lake, source), role),
         *_unsafe_tables(),
-        *_matched_tables(lake, source, untaken),
+        *matched_tables,
         _replica_identity_guard(),
+        _key_guard(lake, source),
         *_hidden_columns_guard(lake, source),
         _rights(role),
         *(_rights_on_later_tables(role, schema) for schema in whole_schemas(source)),
@@ -137,14 +159,23 @@ def slot_removal(slot: str) -> str:
 
 
 def unpublished_tables_query(lake: Lake, source: PostgresSource) -> str:
-    """Return a query for the names of the tables that the lake takes but that are not published yet."""
+    """Return a query for the names of the tables to publish that are not published yet."""
     name = _literal(publication(lake, source))
     return (
         "SELECT n.nspname || '.' || c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace\n"
         f"WHERE {_taken(source)}\n"
+        f"AND c.oid NOT IN (SELECT unfit.oid FROM ({_unfit_tables(lake, source)}) AS unfit)\n"
         "AND NOT EXISTS (SELECT FROM pg_publication_tables p\n"
         f"  WHERE p.pubname = {name} AND p.schemaname = n.nspname AND p.tablename = c.relname)\n"
         "ORDER BY 1"
+    )
+
+
+def left_out_query(lake: Lake, source: PostgresSource) -> str:
+    """Return a query for the tables that match the patterns and cannot be published, each with the reason."""
+    return (
+        "SELECT unfit.nspname || '.' || unfit.relname || ', ' || unfit.reason\n"
+        f"FROM ({_unfit_tables(lake, source)}) AS unfit ORDER BY 1"
     )
 
 
@@ -309,26 +340,105 @@ def _unsafe_tables() -> tuple[str, ...]:
             CREATE TEMPORARY TABLE tributary_unsafe AS
             WITH unsafe AS (
               SELECT c.oid FROM pg_class c
-              WHERE c.relkind IN ('r', 'p') AND c.relpersistence = 'p' AND (
-                NOT (c.relreplident = 'f'
-                  OR c.relreplident = 'd' AND EXISTS (
-                    SELECT FROM pg_index i WHERE i.indrelid = c.oid AND i.indisprimary AND i.indimmediate)
-                  OR c.relreplident = 'i' AND EXISTS (
-                    SELECT FROM pg_index i WHERE i.indrelid = c.oid AND i.indisreplident))
-                OR EXISTS (
-                  SELECT FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
-                  GROUP BY lower(a.attname) HAVING count(*) > 1)))
+              WHERE c.relkind IN ('r', 'p') AND c.relpersistence = 'p' AND (UNSAFE))
             SELECT c.oid, n.nspname, c.relname
             FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
             WHERE n.nspname <> 'information_schema' AND n.nspname NOT LIKE 'pg\\_%'
               AND (c.oid IN (SELECT oid FROM unsafe)
                 OR c.relkind = 'p' AND EXISTS (
                   SELECT FROM pg_partition_tree(c.oid) leaf JOIN unsafe ON unsafe.oid = leaf.relid))"""
-        ),
+        ).replace("UNSAFE", _UNSAFE),
     )
 
 
-def _matched_tables(lake: Lake, source: PostgresSource, untaken: Collection[TableName]) -> tuple[str, ...]:
+_UNSAFE = """
+NOT (c.relreplident = 'f'
+  OR c.relreplident = 'd' AND EXISTS (
+    SELECT FROM pg_index i WHERE i.indrelid = c.oid AND i.indisprimary AND i.indimmediate)
+  OR c.relreplident = 'i' AND EXISTS (
+    SELECT FROM pg_index i WHERE i.indrelid = c.oid AND i.indisreplident))
+OR EXISTS (
+  SELECT FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+  GROUP BY lower(a.attname) HAVING count(*) > 1)
+"""
+"""Holds for a table, c, that cannot be published."""
+
+
+# The types that `table_facts` calls inexact, also as domains.
+_LOSSY_KEY = """
+EXISTS (
+  SELECT FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = ANY (i.indkey)
+  WHERE i.indrelid = c.oid AND i.indisprimary AND (
+    WITH RECURSIVE base AS (
+      SELECT oid, typtype, typbasetype FROM pg_type WHERE oid = a.atttypid
+      UNION ALL
+      SELECT p.oid, p.typtype, p.typbasetype FROM base b
+      JOIN pg_type p ON b.typtype = 'd' AND p.oid = b.typbasetype
+    )
+    SELECT CAST(CAST(oid AS regtype) AS text) FROM base WHERE typtype <> 'd'
+  ) IN (INEXACT))
+"""
+"""Holds for a table, c, of which Debezium sends two primary keys as the same one."""
+
+
+def _unfit_tables(lake: Lake, source: PostgresSource) -> str:
+    """Return a query for the oid, the name and the reason of each matching table that cannot be taken."""
+    lossy = _with_lossy_key(lake, source)
+    of_leaf = _UNSAFE.replace("c.", "p.")
+    unsafe = (
+        f"({_UNSAFE} OR EXISTS (SELECT FROM pg_partition_tree(c.oid) leaf JOIN pg_class p "
+        f"ON p.oid = leaf.relid WHERE {of_leaf}))"
+    )
+    heirs = "c.relkind = 'r' AND EXISTS (SELECT FROM pg_inherits h WHERE h.inhparent = c.oid)"
+    return (
+        "SELECT c.oid, n.nspname, c.relname, CASE\n"
+        f"  WHEN {unsafe} THEN 'which has no replica identity, or columns that differ only in case'\n"
+        f"  WHEN {lossy} THEN 'of whose keys Debezium sends two as the same'\n"
+        "  ELSE 'from which other tables inherit' END AS reason\n"
+        "FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace\n"
+        f"WHERE {_taken(source)}\n"
+        f"  AND ({unsafe} OR {lossy} OR {heirs})"
+    )
+
+
+def _with_lossy_key(lake: Lake, source: PostgresSource) -> str:
+    """Return the condition for tables, n and c, with a lossy primary key that the lake uses."""
+    keyed = ", ".join(
+        f"({_literal(table.schema)}, {_literal(table.table)})"
+        for table, policy in lake.tables
+        if table.source == source.name and policy.key is not None
+    )
+    others = f"(n.nspname, c.relname) NOT IN ({keyed}) AND " if keyed else ""
+    return f"({others}{_LOSSY_KEY.replace('INEXACT', _literals(INEXACT))})"
+
+
+def _key_guard(lake: Lake, source: PostgresSource) -> str:
+    """Refuse to publish tables of which the lake would have one row for two."""
+    return dedent(
+        """\
+        -- The lake would have one row for two whose keys Debezium sends as the same.
+        DO $tributary$
+        DECLARE
+          lossy text;
+        BEGIN
+          SELECT string_agg(format('%I.%I', n.nspname, c.relname), ', ' ORDER BY n.nspname, c.relname)
+          INTO lossy FROM pg_temp.tributary_matched m JOIN pg_class c ON c.oid = m.oid
+          JOIN pg_namespace n ON n.oid = c.relnamespace
+          WHERE LOSSY;
+          IF lossy IS NOT NULL THEN
+            RAISE EXCEPTION 'the lake would keep one row for two of a table, namely %', lossy
+              USING DETAIL = 'a key of types that Debezium sends exactly',
+                    HINT = 'Add [table."source.schema.table"] with the columns of another unique index as '
+                           'key, or leave them out with an exclude pattern ("!schema.table").';
+          END IF;
+        END
+        $tributary$"""
+    ).replace("LOSSY", _with_lossy_key(lake, source))
+
+
+def _matched_tables(
+    lake: Lake, source: PostgresSource, untaken: Collection[TableName], condition: str = ""
+) -> tuple[str, ...]:
     cases = "".join(
         f"\n    WHEN (n.nspname, c.relname) = ({_literal(table.schema)}, {_literal(table.table)})"
         f" THEN {_literal(f' WHERE ({rows})')}"
@@ -342,7 +452,7 @@ def _matched_tables(lake: Lake, source: PostgresSource, untaken: Collection[Tabl
         "CREATE TEMPORARY TABLE tributary_matched AS\n"
         f"SELECT c.oid, n.nspname, c.relname, c.relreplident, {filtered}\n"
         "FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace\n"
-        f"WHERE {_taken(source)}{exclude}",
+        f"WHERE {_taken(source)}{exclude}{condition}",
     )
 
 

@@ -10,6 +10,7 @@ import psycopg
 from psycopg import sql
 from psycopg.rows import dict_row
 
+from connectors.engines.postgres.preparation import INEXACT
 from tributary.contract.engines.postgres import PostgresSource
 from tributary.contract.lake import Lake
 from tributary.contract.patterns import OWN_SCHEMA
@@ -95,7 +96,9 @@ def read_tables(connection: psycopg.Connection, role: str) -> list[TableFacts]:
     `role` is the replication user, which need not exist yet.
     """
     with connection.cursor(row_factory=dict_row) as cursor:
-        rows = cursor.execute(_TABLES, {"own_schema": OWN_SCHEMA, "role": role}).fetchall()
+        rows = cursor.execute(
+            _TABLES, {"own_schema": OWN_SCHEMA, "role": role, "inexact": [*INEXACT]}
+        ).fetchall()
     return [_table_facts(row) for row in rows]
 
 
@@ -152,8 +155,7 @@ SELECT n.nspname AS schema, c.relname AS table, c.relpersistence = 'p' AS is_per
         t.name IN ('bit', 'bit varying') AND a.atttypmod NOT BETWEEN 1 AND 128 OR t.name LIKE '%%[]'
         AND t.name <> ALL ('{text[],character varying[],character[],json[],jsonb[],uuid[],bytea[],integer[],
           bigint[],date[],money[],name[],interval[],bit varying[],xml[],point[]}')),
-      'inexact', base.name = ANY ('{bit varying,time with time zone,time without time zone[],
-        time with time zone[],timestamp without time zone[],timestamp with time zone[]}'),
+      'inexact', base.name = ANY (%(inexact)s),
       'dated', base.name IN ('date', 'timestamp without time zone', 'timestamp with time zone')
         AND EXISTS (SELECT FROM pg_index i WHERE i.indrelid = c.oid AND i.indkey[0] = a.attnum)
       ) ORDER BY a.attnum), '[]')

@@ -10,6 +10,8 @@ from constructs import Construct
 
 from connectors.engines.postgres.names import publication, replication_slot, replication_user
 from connectors.engines.postgres.preparation import (
+    later_statements,
+    left_out_query,
     patterns_without_table_query,
     removal_statements,
     setup_statements,
@@ -79,8 +81,10 @@ def preparation(lake: Lake, source: PostgresSource, *, has_demo: bool) -> Prepar
         publication=publication(lake, source),
         slot=replication_slot(lake, source),
         setup=setup_statements(lake, source),
+        later=later_statements(lake, source),
         removal=removal_statements(lake, source),
         unpublished=unpublished_tables_query(lake, source),
+        left_out=left_out_query(lake, source),
         patterns_without_table=patterns_without_table_query(source),
         has_demo=has_demo,
     )

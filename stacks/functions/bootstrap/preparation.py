@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
@@ -22,6 +22,8 @@ _SLOT_PATIENCE_SECONDS = 60.0
 # A refresh and a deployment may run at once. The Data API cannot return the type void, hence DO.
 _ONE_AT_A_TIME = "DO $tributary$ BEGIN PERFORM pg_advisory_xact_lock(7281645203994); END $tributary$"
 
+_STATEMENTS = ("setup", "later", "removal")
+
 Tell = Callable[[str], None]
 
 
@@ -30,8 +32,10 @@ class Preparation:
     """The SQL of `connectors.engines.postgres.preparation` for one source.
 
     setup                    statements of one transaction
+    later                    the same for a later run, which passes over tables that cannot be published
     removal                  statements to run one by one; the last one removes the role
-    unpublished              a query for the tables that the lake takes but that are not published
+    unpublished              a query for the tables to publish that are not published
+    left_out                 a query for the tables that match and cannot be published, with the reason
     patterns_without_table   a query for patterns that match nothing
     """
 
@@ -39,15 +43,17 @@ class Preparation:
     publication: str
     slot: str
     setup: tuple[str, ...]
+    later: tuple[str, ...]
     removal: tuple[str, ...]
     unpublished: str
+    left_out: str
     patterns_without_table: str
     has_demo: bool
 
     @classmethod
     def from_json(cls, text: str) -> Preparation:
         content: dict[str, Any] = json.loads(text)
-        return cls(**content | {name: tuple(content[name]) for name in ("setup", "removal")})
+        return cls(**content | {name: tuple(content[name]) for name in _STATEMENTS})
 
     def to_json(self) -> str:
         """Return ASCII, because CloudFormation has lost other characters before."""
@@ -59,18 +65,22 @@ def prepare(database: DataApi, preparation: Preparation, password: str, tell: Te
     if preparation.has_demo and write_tickit(database, DEMO_SCALE, tell):
         tell("the demo's tables are there")
     with database.transaction() as transaction:
-        _set_up(transaction, preparation)
+        _set_up(transaction, preparation.setup)
         secret = _literal(verifier(password, secrets.token_bytes(16)))
         transaction.run(f"ALTER ROLE {_identifier(preparation.role)} PASSWORD {secret}")
     return _remarks(database, preparation)
 
 
-def refresh(database: DataApi, preparation: Preparation) -> list[str]:
-    """Publish tables that were created in the meantime, and return them. Raises StatementFailed."""
+def refresh(database: DataApi, preparation: Preparation, tell: Tell = print) -> list[str]:
+    """Publish tables that were created in the meantime, and return them. Raises StatementFailed.
+
+    A table that cannot be published is told each time, until it is mended. It stops no other one."""
+    for table in _texts(database.run(preparation.left_out)):
+        tell(f"left out: {table}")
     tables = _texts(database.run(preparation.unpublished))
     if tables:
         with database.transaction() as transaction:
-            _set_up(transaction, preparation)
+            _set_up(transaction, preparation.later)
     return tables
 
 
@@ -98,9 +108,9 @@ def give_up_role(database: DataApi, preparation: Preparation, tell: Tell = print
         tell(f"left as it is: {error}")
 
 
-def _set_up(transaction: DataApi, preparation: Preparation) -> None:
+def _set_up(transaction: DataApi, statements: Sequence[str]) -> None:
     transaction.run(_ONE_AT_A_TIME)
-    for statement in preparation.setup:
+    for statement in statements:
         transaction.run(statement)
 
 

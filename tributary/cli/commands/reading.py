@@ -60,7 +60,14 @@ def query(
 
     Example: tributary query "SELECT state, count(*) FROM users GROUP BY ALL ORDER BY 2 DESC LIMIT 5"
     """
-    found = Workspace.open(lake, state).open_lake.sql(sql, as_of)
+    from tributary.api.tables import UnknownTable
+    from tributary.operations.rowless_tables import as_rowless
+
+    workspace = Workspace.open(lake, state)
+    try:
+        found = workspace.open_lake.sql(sql, as_of)
+    except UnknownTable as error:
+        raise as_rowless(workspace, error) from error
     if as_json:
         print_json([dict(zip(found.column_names, row, strict=True)) for row in rows_of(found)])
     else:
@@ -75,6 +82,8 @@ def tables(
     A paused table is marked. Its rows are as old as the pause. An orphan is marked, too: its source no longer
     has it (see tributary orphans).
 
+    The lake gets a table with its first row. Until then, the table is named above the list.
+
     A table is left out if it cannot be taken. If the last start has found that, it comes in at the next
     tributary up after it was mended. If it was created later, it comes in within a minute by itself.
 
@@ -87,6 +96,7 @@ def tables(
     from tributary.operations.quarantine_counts import read_quarantine_counts
     from tributary.operations.row_counts import FILE as COUNTS
     from tributary.operations.row_counts import read_row_counts
+    from tributary.operations.rowless_tables import rowless_tables
     from tributary.operations.verify.record import VerificationFiles
 
     workspace = Workspace.open(lake, state)
@@ -114,7 +124,7 @@ def tables(
         }
         for each in found
     ]
-    left_out = left_out_tables(workspace)
+    left_out, rowless = left_out_tables(workspace), rowless_tables(workspace)
     if as_json:
         missing = [
             {"table": str(name), **left_out_facts(one)}
@@ -122,10 +132,14 @@ def tables(
             if str(name) not in {each["table"] for each in found}
         ]
         states = {str(name): left_out_facts(one) for name, one in left_out.items()}
-        print_json([*({**each, **states.get(each["table"], {})} for each in found), *missing])
+        empty = [{"table": str(name), "state": "no row yet", "rows": 0} for name in rowless]
+        print_json([*({**each, **states.get(each["table"], {})} for each in found), *missing, *empty])
         return
     for one in left_out.values():
         print_left_out(one, output)
+    if rowless:
+        names = ", ".join(map(str, rowless))
+        output.print(f"Without a row so far, so not in the lake yet: {names}.", markup=False, soft_wrap=True)
     if not found:
         output.print("The lake has no tables yet. To fill it, run tributary ingest.")
         return
