@@ -340,7 +340,7 @@ def test_a_paused_table_stays_as_it_is_beside_a_running_ingest_until_it_is_resum
         tributary.run("pause", "orders")
         wait_until(lambda: _states(tributary)["customers"]["events_behind"] == 1, "the paused table's event")
         assert _states(tributary)["customers"]["state"] == "paused"
-        assert all(one["paused_since"] for one in tributary.json("tables"))
+        assert all(one["paused_since"] for one in tributary.json("tables") if one["rows"])
         assert "is paused since" in tributary.run("status")
         told = tributary.run("reconcile", status=1)
         assert "shop.public.customers: cannot be compared: it is paused" in " ".join(told.split())
@@ -370,6 +370,15 @@ def test_tables_and_history_show_rows_positions_and_commits(tributary: Tributary
     assert len(commits[-1]["positions"]) == PARTITIONS
     assert "20" in tributary.run("history", "public.orders")
     assert "merge on read" in tributary.run("tables")
+
+
+def test_a_table_without_rows_is_named_in_lists_and_answers(tributary: Tributary) -> None:
+    name = "shop.public.nothing_yet"
+    listed = {table["table"]: table for table in tributary.json("tables")}
+    assert listed[name] == {"table": name, "state": "no row yet", "rows": 0}
+    assert f"Without a row so far, so not in the lake yet: {name}." in tributary.run("tables")
+    refused = " ".join(tributary.run("query", "SELECT * FROM nothing_yet", status=1).split())
+    assert f"The lake has no table 'nothing_yet' yet: found {name} has not had a row." in refused
 
 
 def test_a_table_is_exported_as_it_was(tributary: Tributary, tmp_path: Path) -> None:
