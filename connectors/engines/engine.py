@@ -247,12 +247,12 @@ class Engine(ABC, Generic[SourceT, SessionT]):
     def check_tables(self, session: SessionT, lake: Lake, source: SourceT) -> Checked:
         """Find the source's tables that cannot be taken. Raises DatabaseNotReady."""
 
+    @abstractmethod
     def check_later_tables(self, session: SessionT, lake: Lake, source: SourceT) -> tuple[LeftOut, ...]:
-        """Find the tables that cannot be taken while the connector runs, in its user's session.
+        """Find the tables that cannot be taken, in the session of the connector's user, while it runs.
 
-        Raises DatabaseNotReady.
+        A pattern of the lake file may have lost its tables meanwhile.
         """
-        return self.check_tables(session, lake, source).left_out
 
     @abstractmethod
     def prepare(

@@ -15,6 +15,7 @@ from connectors.engines.binlog.preflight import (
     ServerNotReady,
     TableFacts,
     _warnings_of_server,
+    judge_existing,
     judge_server,
     judge_tables,
 )
@@ -185,6 +186,15 @@ def test_a_table_that_cannot_be_exact_is_left_out(changes: dict[str, Any], reaso
     (left_out,) = found.left_out
     assert left_out.table == TableName("web", "shop", "orders")
     assert reason in " ".join(map(str, left_out.problems))
+
+
+def test_later_tables_are_judged_although_a_pattern_has_lost_its_table() -> None:
+    lost = lake_of(tables='["shop.*", "sales.dropped"]')
+    facts = [table(engine="MEMORY"), table(table="good")]
+    with pytest.raises(ServerNotReady, match=r"sales\.dropped"):
+        judge_tables(lost, source_of(lost), facts, server(), MARIADB.rules)
+    (left_out,) = judge_existing(lost, source_of(lost), facts, server(), MARIADB.rules)
+    assert left_out.table.table == "orders"
 
 
 @pytest.mark.parametrize(

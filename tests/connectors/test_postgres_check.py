@@ -8,7 +8,7 @@ import pytest
 
 from connectors.engines.postgres.not_ready import PostgresNotReady
 from connectors.engines.postgres.preflight import ServerFacts, judge_server
-from connectors.engines.postgres.table_check import PostgresFindings, judge_tables
+from connectors.engines.postgres.table_check import PostgresFindings, judge_existing, judge_tables
 from connectors.engines.postgres.table_facts import TableFacts, UniqueKey
 from tests.postgres_source import postgres_source
 from tributary.contract.lake import Lake, parse_lake
@@ -54,6 +54,15 @@ def judge(lake: Lake, *tables: TableFacts) -> PostgresFindings:
 
 def test_a_table_with_a_primary_key_is_accepted_without_a_warning() -> None:
     assert judge(lake(), ORDERS) == PostgresFindings((TableName("shop", "public", "orders"),))
+
+
+def test_later_tables_are_judged_although_a_pattern_has_lost_its_table() -> None:
+    lost = lake('["public.*", "sales.dropped"]')
+    keyless = replace(ORDERS, unique_keys=())
+    with pytest.raises(PostgresNotReady, match=r"sales\.dropped"):
+        judge(lost, keyless)
+    (left_out,) = judge_existing(lost, postgres_source(lost), [keyless]).left_out
+    assert left_out.table.table == "orders"
 
 
 def test_the_tables_that_are_taken_are_listed_in_order() -> None:

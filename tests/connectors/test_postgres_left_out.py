@@ -13,6 +13,7 @@ from psycopg import sql
 from connectors.engines.postgres.names import replication_user
 from connectors.engines.postgres.not_ready import PostgresNotReady
 from connectors.engines.postgres.preflight import (
+    check_later_tables,
     check_replication,
     check_server,
     check_tables,
@@ -196,6 +197,18 @@ def test_a_key_of_which_two_values_would_become_one_leaves_its_table_out(
     found = check_tables(admin, lake, source_of(lake))
     assert set(reasons(found)) == {f"inexact_{number}" for number in range(len(INEXACT))}
     assert taken(found) == {"only_values", *(f"exact_{number}" for number in range(len(EXACT)))}
+
+
+def test_the_connector_s_user_can_judge_tables_that_were_created_later(
+    postgres: PostgresServer, database: str, admin: psycopg.Connection, lake: Lake
+) -> None:
+    prepared(admin, lake)
+    admin.execute("CREATE TABLE bits (k varbit PRIMARY KEY); CREATE TABLE fit (id int PRIMARY KEY)")
+    admin.execute("CREATE TABLE ancient (k date PRIMARY KEY); INSERT INTO ancient VALUES ('0044-03-15 BC')")
+    admin.execute("CREATE TABLE hiding (id int PRIMARY KEY); ALTER TABLE hiding ENABLE ROW LEVEL SECURITY")
+    with log_in(postgres, database, lake) as replication:
+        found = check_later_tables(replication, lake, source_of(lake))
+    assert [one.table.table for one in found] == ["ancient", "bits", "hiding"]
 
 
 @pytest.mark.parametrize(

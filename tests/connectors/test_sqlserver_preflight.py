@@ -19,6 +19,7 @@ from connectors.engines.sqlserver.catalog import ColumnFacts, ServerFacts, Table
 from connectors.engines.sqlserver.definitions import definitions_of
 from connectors.engines.sqlserver.preflight import (
     SqlServerNotReady,
+    judge_existing,
     judge_preparation,
     judge_server,
     judge_tables,
@@ -89,6 +90,15 @@ def problems_of(table: TableFacts, more: str = "") -> list[str]:
 def test_a_server_that_is_ready_has_no_findings() -> None:
     assert judge_server(source_of(lake_of()), SERVER, will_be_prepared=False) == ()
     assert judged() == Checked()
+
+
+def test_later_tables_are_judged_although_a_pattern_has_lost_its_table() -> None:
+    lost = lake_of(tables='["dbo.*", "sales.dropped"]')
+    keyless = replace(ORDERS, primary_key=(), unique_keys=())
+    with pytest.raises(SqlServerNotReady, match=r"sales\.dropped"):
+        judge_tables(lost, source_of(lost), [keyless])
+    (left_out,) = judge_existing(lost, source_of(lost), [keyless])
+    assert left_out.table.table == "orders"
 
 
 @pytest.mark.parametrize(

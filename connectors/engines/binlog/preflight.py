@@ -192,8 +192,7 @@ def check_later_tables(
     session: Session, lake: Lake, source: BinlogSource, rules: Rules
 ) -> tuple[LeftOut, ...]:
     """Find the tables that the lake cannot keep exact, whatever else has become of the server."""
-    tables = _without_logged_cascades(read_tables(session), read_server(session))
-    return tuple(_left_out(lake, source, tables, rules))
+    return judge_existing(lake, source, read_tables(session), read_server(session), rules)
 
 
 def check_user(session: Session, lake: Lake, source: BinlogSource) -> None:
@@ -233,7 +232,6 @@ def judge_tables(
     lake: Lake, source: BinlogSource, tables: Sequence[TableFacts], server: ServerFacts, rules: Rules
 ) -> Checked:
     """Judge the facts that `read_tables` and `read_server` read. Raises ServerNotReady."""
-    tables = _without_logged_cascades(tables, server)
     matched = [facts for facts in tables if source.matches(facts.schema, facts.table)]
     names = [(facts.schema, facts.table) for facts in tables]
     absent = [
@@ -246,11 +244,11 @@ def judge_tables(
         raise all_in_one(absent)
     if unparsed := [facts for facts in tables if _may_be_in_history(source, facts) and facts.unparsed]:
         raise _unparsed_columns(source, unparsed)
-    left_out = _left_out(lake, source, tables, rules)
+    left_out = judge_existing(lake, source, tables, server, rules)
     untaken = {one.table for one in left_out}
     taken = [facts for facts in matched if TableName(source.name, facts.schema, facts.table) not in untaken]
     return Checked(
-        left_out=tuple(sorted(left_out, key=lambda each: each.table)),
+        left_out=left_out,
         warnings=(
             *map(str, absent),
             *_warnings_of_texts(lake, source, taken),
@@ -259,14 +257,13 @@ def judge_tables(
     )
 
 
-def _without_logged_cascades(tables: Sequence[TableFacts], server: ServerFacts) -> Sequence[TableFacts]:
-    """Forget the foreign keys whose changes the server logs.
-
-    Only InnoDB has them. Other storage engines that have some are left out anyway."""
-    return [replace(facts, cascades=()) for facts in tables] if server.logs_cascades else tables
-
-
-def _left_out(lake: Lake, source: BinlogSource, tables: Sequence[TableFacts], rules: Rules) -> list[LeftOut]:
+def judge_existing(
+    lake: Lake, source: BinlogSource, tables: Sequence[TableFacts], server: ServerFacts, rules: Rules
+) -> tuple[LeftOut, ...]:
+    """Return the tables that cannot be taken, ordered by name, whatever else the lake file names."""
+    if server.logs_cascades:
+        # Only InnoDB's foreign keys. Other storage engines that have some are left out anyway.
+        tables = [replace(facts, cascades=()) for facts in tables]
     left_out = [
         LeftOut(TableName(source.name, facts.schema, facts.table), problems)
         for facts in tables
@@ -274,7 +271,8 @@ def _left_out(lake: Lake, source: BinlogSource, tables: Sequence[TableFacts], ru
         and (problems := tuple(_table_problems(lake, source, facts, rules)))
     ]
     names = ((one.schema, one.table) for one in tables)
-    return [*left_out, *tables_with_untraceable_names(source, names, ServerNotReady)]
+    left_out += tables_with_untraceable_names(source, names, ServerNotReady)
+    return tuple(sorted(left_out, key=lambda each: each.table))
 
 
 def read_server(session: Session) -> ServerFacts:

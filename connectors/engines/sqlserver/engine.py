@@ -16,6 +16,7 @@ from connectors.engines.engine import (
     Checked,
     DatabaseTable,
     Engine,
+    LeftOut,
     Login,
     NotADatabaseUrl,
     ReadOffset,
@@ -115,6 +116,11 @@ class SqlServerEngine(Engine[SqlServerSource, Session]):
 
     def check_tables(self, session: Session, lake: Lake, source: SqlServerSource) -> Checked:
         return preflight.judge_tables(lake, source, read_tables(session))
+
+    def check_later_tables(
+        self, session: Session, lake: Lake, source: SqlServerSource
+    ) -> tuple[LeftOut, ...]:
+        return preflight.judge_existing(lake, source, read_tables(session))
 
     def prepare(
         self,

@@ -82,17 +82,10 @@ def judge_tables(lake: Lake, source: SqlServerSource, tables: Sequence[TableFact
         if source.connection is not None and source.connection.admin_user is None:
             absent[0].remedies = remedies_of((*absent[0].remedies, _MAY_NOT_SEE))
         raise all_in_one(absent)
-    left_out = [
-        LeftOut(TableName(source.name, facts.schema, facts.table), problems)
-        for facts in matched
-        if (problems := tuple(_table_problems(lake, source, facts)))
-    ]
-    left_out += tables_with_untraceable_names(
-        source, ((one.schema, one.table) for one in tables), SqlServerNotReady
-    )
+    left_out = judge_existing(lake, source, tables)
     untaken = {each.table for each in left_out}
     return Checked(
-        left_out=tuple(sorted(left_out, key=lambda each: each.table)),
+        left_out=left_out,
         warnings=tuple(
             warning
             for facts in matched
@@ -100,6 +93,19 @@ def judge_tables(lake: Lake, source: SqlServerSource, tables: Sequence[TableFact
             for warning in _table_warnings(facts)
         ),
     )
+
+
+def judge_existing(lake: Lake, source: SqlServerSource, tables: Sequence[TableFacts]) -> tuple[LeftOut, ...]:
+    """Return the tables that cannot be taken, ordered by name, whatever else the lake file names."""
+    left_out = [
+        LeftOut(TableName(source.name, facts.schema, facts.table), problems)
+        for facts in tables
+        if source.matches(facts.schema, facts.table)
+        and (problems := tuple(_table_problems(lake, source, facts)))
+    ]
+    names = ((one.schema, one.table) for one in tables)
+    left_out += tables_with_untraceable_names(source, names, SqlServerNotReady)
+    return tuple(sorted(left_out, key=lambda each: each.table))
 
 
 def judge_preparation(
