@@ -141,6 +141,12 @@ def _reasons_for_all_rows(before: TableDefinition, now: TableDefinition) -> Iter
     )
     if is_redefined and _are_rewritten(before, now):
         yield "all rows were written again, for example for a column's new type"
+    else:
+        files = {part.identity: part.files for part in before.parts}
+        for part in now.parts:
+            # PostgreSQL publishes a partition's changes as its root's, but no TRUNCATE of a partition alone.
+            if files.get(part.identity, part.files) != part.files:
+                yield f"the partition {part.name} was truncated, or all of its rows were written again"
     for part in _without(before.parts, now.parts):
         yield f"the partition {part.name} was detached or dropped"
 

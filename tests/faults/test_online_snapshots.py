@@ -81,11 +81,40 @@ def test_a_lake_equals_its_database_after_silent_changes_although_readers_are_ki
     assert states["shop.public.large"] == "well"
 
 
+BEFORE_A_SWAP = (
+    "CREATE TABLE leaves (id int, y int, v text, PRIMARY KEY (id, y)) PARTITION BY RANGE (y)",
+    *(f"CREATE TABLE leaf_{y} PARTITION OF leaves FOR VALUES FROM ({y}) TO ({y + 1})" for y in (1, 2, 3)),
+    "INSERT INTO leaves SELECT y, y, 'year ' || y FROM generate_series(1, 3) y",
+    "CREATE TABLE blue (id int PRIMARY KEY, v text)",
+    "INSERT INTO blue VALUES (1, 'old'), (2, 'old'), (3, 'old')",
+    "CREATE TABLE green (id int PRIMARY KEY, v text)",
+    "INSERT INTO green VALUES (1, 'new'), (2, 'new')",
+    "CREATE TABLE again (id int PRIMARY KEY, v text)",
+    "INSERT INTO again VALUES (1, 'first life'), (2, 'first life')",
+)
+SWAP = (
+    "ALTER TABLE leaves DETACH PARTITION leaf_1",
+    "TRUNCATE leaf_2",
+    "CREATE TABLE leaf_4 (id int, y int, v text, PRIMARY KEY (id, y))",
+    "INSERT INTO leaf_4 VALUES (4, 4, 'from before')",
+    "ALTER TABLE leaves ATTACH PARTITION leaf_4 FOR VALUES FROM (4) TO (5)",
+    "BEGIN; ALTER TABLE blue RENAME TO former_blue; ALTER TABLE green RENAME TO blue; COMMIT",
+    "INSERT INTO blue VALUES (4, 'new')",
+    "DROP TABLE again",
+    "CREATE TABLE again (id int PRIMARY KEY, v text)",
+    "INSERT INTO again VALUES (2, 'second life'), (3, 'second life')",
+)
+LEAVES_AFTER = {3: "year 3", 4: "from before"}
+BLUE_AFTER = {1: "new", 2: "new", 4: "new"}
+AGAIN_AFTER = {2: "second life", 3: "second life"}
+
+
 def test_an_ingest_that_follows_notices_by_itself_and_a_person_decides_about_a_manual_table(
     at_work: Pipeline,
 ) -> None:
     tributary = at_work.tributary
     at_work.add_table(
+        *BEFORE_A_SWAP,
         "CREATE TABLE automatic (id int PRIMARY KEY)",
         "INSERT INTO automatic VALUES (1), (2)",
         "CREATE TABLE manual (id int PRIMARY KEY)",
@@ -94,7 +123,8 @@ def test_an_ingest_that_follows_notices_by_itself_and_a_person_decides_about_a_m
     lake_file = tributary.lake_file.read_text()
     tributary.lake_file.write_text(f'{lake_file}\n[table."shop.public.manual"]\nrepair = "manual"\n')
     # A mark is no proof: it is in another table.
-    _wait(lambda: {"automatic", "manual"} <= _in_lake(at_work), "new tables in the lake")
+    new = {"automatic", "manual", "leaves", "blue", "green", "again"}
+    _wait(lambda: new <= _in_lake(at_work), "new tables in the lake")
     at_work.end_ingest()
     try:
         with _following(at_work):
@@ -102,6 +132,10 @@ def test_an_ingest_that_follows_notices_by_itself_and_a_person_decides_about_a_m
             _wait(lambda: _state(at_work, "manual") == "differs", "notice of the silent change")
             _wait(lambda: _fives(at_work, "automatic") == 2, "rows with the column's default")
             assert _fives(at_work, "manual") == 0
+            _run(at_work, *SWAP)
+            _wait(lambda: _values(at_work, "leaves") == LEAVES_AFTER, "rows of the partitions that are there")
+            _wait(lambda: _values(at_work, "blue") == BLUE_AFTER, "rows of the table with this name")
+            _wait(lambda: _values(at_work, "again") == AGAIN_AFTER, "rows of the table's second life")
             assert "tributary snapshot" in tributary.run("status", status=1)
             tributary.run("snapshot", "manual")
             _wait(lambda: _fives(at_work, "manual") == 2, "rows with the column's default")
@@ -153,6 +187,11 @@ def test_a_table_that_is_created_later_and_cannot_be_exact_comes_in_once_it_is_m
     finally:
         at_work.follow()
     at_work.check()
+
+
+def _values(at_work: Pipeline, table: str) -> dict[int, str]:
+    rows = at_work.tributary.json("query", f"SELECT id, v FROM {table}")
+    return {row["id"]: row["v"] for row in rows}
 
 
 def _listed(at_work: Pipeline, table: str) -> dict[str, Any]:
