@@ -140,6 +140,9 @@ def test_an_ingest_that_follows_notices_by_itself_and_a_person_decides_about_a_m
             tributary.run("snapshot", "manual")
             _wait(lambda: _fives(at_work, "manual") == 2, "rows with the column's default")
             _wait(lambda: _state(at_work, "manual") == "well", "state of a table that is equal again")
+            # The detached partition and the table's former self have become tables of their own.
+            _wait(lambda: {"leaf_1", "former_blue"} <= _in_lake_with_rows(at_work), "tables with new names")
+            _wait_until_all_are_applied(at_work)
     finally:
         tributary.lake_file.write_text(lake_file)
         at_work.follow()
@@ -230,6 +233,10 @@ def _wait_until_all_are_applied(at_work: Pipeline) -> None:
 
 def _in_lake(at_work: Pipeline) -> set[str]:
     return {one["table"].rpartition(".")[2] for one in at_work.tributary.json("tables")}
+
+
+def _in_lake_with_rows(at_work: Pipeline) -> set[str]:
+    return {one["table"].rpartition(".")[2] for one in at_work.tributary.json("tables") if one.get("rows")}
 
 
 def _state(at_work: Pipeline, table: str) -> str:
