@@ -31,7 +31,7 @@ from spark_app.registry.registry import (
     SchemaRegistry,
     SchemaUnknown,
 )
-from spark_app.run.loop import PASSING_FAILURES
+from spark_app.run.failures import PASSING_FAILURES
 from spark_app.sources.event import OffsetRange
 from spark_app.table.replay import replay_table
 from spark_app.table.table_ingest import TableIngest
