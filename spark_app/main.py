@@ -23,8 +23,6 @@ from spark_app.derive.opening import derive
 from spark_app.derive.outputs import Kafka
 from spark_app.hudi.hudi_table import HudiTable
 from spark_app.positions.registry import SOURCE_LOGS
-from spark_app.registry.opened import open_registry, open_store
-from spark_app.registry.registry import SchemaRegistry
 from spark_app.reports import ProgressWriter, StepsChosen, Stopped
 from spark_app.run.erasure_files import ErasureFiles
 from spark_app.run.lake_file import WatchedLakeFile
@@ -43,6 +41,8 @@ from spark_app.run.steps_files import StepsFiles
 from spark_app.run.stop_request import StopRequest
 from spark_app.run.table_runs import TableRuns
 from spark_app.run.table_task import TableTask, run_for_each_table
+from spark_app.schema_registry.opened import open_registry, open_store
+from spark_app.schema_registry.registry import SchemaRegistry
 from spark_app.sources.bronze import BronzeSource
 from spark_app.sources.bronze_upkeep import BronzeUpkeep
 from spark_app.sources.event import EventSource
