@@ -21,6 +21,7 @@ from tributary.cli.live_view import live_view, progress_table
 from tributary.cli.rendering import (
     as_json,
     bytes_text,
+    duration_text,
     moment_text,
     positions_text,
     print_table,
@@ -143,3 +144,17 @@ def test_tables_can_be_named_by_each_of_their_names_and_by_patterns() -> None:
     assert resolve_names([], known) == ()
     with pytest.raises(UnknownTable, match=r"Did you mean .*shop\.public\.orders"):
         resolve_names(["lines", "shop.public.order"], known)
+
+
+@pytest.mark.parametrize(
+    ("milliseconds", "text"),
+    [
+        (None, "-"),
+        (0, "0.0 s"),
+        (1250, "1.2 s"),
+        (172_799_999, "172800.0 s"),
+        (1_795_646_981_000, "20,782 days"),
+    ],
+)
+def test_the_age_of_events_in_old_files_is_told_in_days(milliseconds: int | None, text: str) -> None:
+    assert duration_text(milliseconds) == text

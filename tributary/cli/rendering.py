@@ -166,7 +166,14 @@ def bytes_text(value: bytes) -> str:
 
 
 def duration_text(milliseconds: int | None) -> str:
-    return "-" if milliseconds is None else f"{milliseconds / 1000:.1f} s"
+    """Return the seconds, or the days of what is older than two days, such as events in old files."""
+    if milliseconds is None:
+        return "-"
+    days = milliseconds // _MILLISECONDS_PER_DAY
+    return f"{days:,} days" if days >= 2 else f"{milliseconds / 1000:.1f} s"
+
+
+_MILLISECONDS_PER_DAY = 86_400_000
 
 
 def positions_text(positions: Mapping[int, int]) -> str:
