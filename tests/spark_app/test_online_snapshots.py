@@ -159,17 +159,18 @@ def test_a_table_that_begins_with_a_snapshot_needs_no_event_from_before_it(
         table.begin_at(history.snapshot.began)
         extent = table.source.extents(frozenset({TOPIC}))[TOPIC]
         ranges = table.pending(extent, 999)
-        assert {r.partition: r.first for r in ranges}.items() <= {
-            **dict.fromkeys(history.snapshot.ended, 0),
-            **history.snapshot.began,
-        }.items()
+        assert all(r.first == history.snapshot.began.get(r.partition, 0) for r in ranges)
         if not ranges:
             return
         table.apply(ranges)
+        if not table.state.has_table:
+            return
         table.begin_at({})
         assert table.behind(extent) == 0, "a table that is there keeps its place"
-        if is_end_due(table, history.snapshot):
-            assert end_snapshot(table, history.snapshot).deletes == 0
+        assert end_snapshot(table, history.snapshot).deletes == 0
+        if table.ledger.snapshot is None or table.ledger.snapshot.quarantined:
+            # A value that an update left unchanged, and that only an earlier event has.
+            return
         expected = {key: (row["name"], row["body"]) for key, row in history.table.rows.items()}
         assert _rows(table) == expected
 
