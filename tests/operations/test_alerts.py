@@ -275,6 +275,8 @@ def test_a_mail_reaches_its_recipients_with_any_text() -> None:
     assert (sender, recipients) == ("lake@shop.example", ["a@shop.example", "b@shop.example"])
     assert message["Subject"] == "[shop] ä Bcc: evil@evil.example"
     assert message["Bcc"] is None
+    assert message["Message-ID"].endswith("@shop.example>")
+    assert message["Date"].datetime.tzinfo is not None
     assert message.get_content().splitlines() == ["größer → 7", ".", "end"]
 
 
