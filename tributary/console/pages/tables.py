@@ -35,15 +35,46 @@ _SPARKLINE = """params => {
 }"""
 """Draws the numbers of a cell as a line from 0 up. AG Grid's own sparklines are not free."""
 
+_NAME = """params => {
+  const name = document.createElement('span');
+  params.value.split('.').forEach((part, place) => {
+    if (place) name.append('.', document.createElement('wbr'));
+    name.append(part);
+  });
+  return name;
+}"""
+"""Lets a line of a name end after a dot."""
+
 _ENTER = """params => {
   if (params.event.key === 'Enter') window.location.href = `/table/${encodeURIComponent(params.data.table)}`;
 }"""
 
 _NO_ROWS = "No table yet. If this does not change, see the page Pipeline."
 
-_NUMBER = {"type": "numericColumn", "flex": 1}
+_NUMBER = {
+    "type": "numericColumn",
+    "flex": 1,
+    ":valueFormatter": "params => params.value == null ? '' : params.value.toLocaleString('en-US')",
+}
+_ON_TWO_LINES = {
+    "display": "flex",
+    "align-items": "center",
+    "line-height": "1.25",
+    "white-space": "normal",
+    "overflow-wrap": "anywhere",
+}
+"""Names of a source's tables begin alike, so their ends must not be cut."""
 _COLUMNS: list[Row] = [
-    {"headerName": "table", "field": "table", "filter": "agTextColumnFilter", "flex": 3, "minWidth": 180},
+    {
+        "headerName": "table",
+        "field": "table",
+        "filter": "agTextColumnFilter",
+        "cellStyle": _ON_TWO_LINES,
+        ":cellRenderer": _NAME,
+        "tooltipField": "table",
+        "flex": 3,
+        "minWidth": 180,
+    },
     {"headerName": "state", "field": "state", "filter": "agTextColumnFilter", "flex": 2, "minWidth": 100},
     {"headerName": "events behind", "field": "behind", **_NUMBER, "minWidth": 85},
     {"headerName": "in quarantine", "field": "quarantined", **_NUMBER, "minWidth": 105},
