@@ -110,7 +110,10 @@ def add(console: Console) -> None:
     @ui.page("/tables", response_timeout=PATIENCE_SECONDS)
     async def show() -> None:
         with page_frame(console, "Tables"):
-            rows = rows_of(await console.view(), console.trends)
+            view = await console.view()
+            rows = rows_of(view, console.trends)
+            problem = ui.label().classes("text-negative")
+            _show_problem(problem, view)
             ui.label(
                 "The tables that need somebody come first. A click on a table, or Enter, shows its commits. "
                 "A click on a title sorts."
@@ -140,12 +143,22 @@ def add(console: Console) -> None:
 
             async def look() -> None:
                 nonlocal rows
-                now = rows_of(await console.view(), console.trends)
+                view = await console.view()
+                _show_problem(problem, view)
+                if view.problem is not None:
+                    return  # The page keeps what it knows.
+                now = rows_of(view, console.trends)
                 if changes := changes_of(rows, now):
                     grid.run_grid_method("applyTransactionAsync", changes)
                 rows = now
 
             ui.timer(console.shown.seconds, look)
+
+
+def _show_problem(label: ui.label, view: LakeView) -> None:
+    """Show why the tables cannot be read, if they cannot."""
+    label.set_text(f"The tables cannot be read now: {view.problem}")
+    label.set_visibility(view.problem is not None)
 
 
 def changes_of(before: Mapping[str, Row], now: Mapping[str, Row]) -> Mapping[str, Sequence[Row]]:
