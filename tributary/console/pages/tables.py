@@ -37,13 +37,10 @@ _SPARKLINE = """params => {
 
 _NAME = """params => {
   const name = document.createElement('span');
-  params.value.split('.').forEach((part, place) => {
-    if (place) name.append('.', document.createElement('wbr'));
-    name.append(part);
-  });
+  for (const part of params.value.split(/(?<=[._])/)) name.append(part, document.createElement('wbr'));
   return name;
 }"""
-"""Lets a line of a name end after a dot."""
+"""Lets a line of a name end after a dot or an underscore."""
 
 _ENTER = """params => {
   if (params.event.key === 'Enter') window.location.href = `/table/${encodeURIComponent(params.data.table)}`;
@@ -56,20 +53,21 @@ _NUMBER = {
     "flex": 1,
     ":valueFormatter": "params => params.value == null ? '' : params.value.toLocaleString('en-US')",
 }
-_ON_TWO_LINES = {
+_WHOLE_NAME = {
     "display": "flex",
     "align-items": "center",
-    "line-height": "1.25",
+    "font-size": "12px",
+    "line-height": "13.5px",
     "white-space": "normal",
     "overflow-wrap": "anywhere",
 }
-"""Names of a source's tables begin alike, so their ends must not be cut."""
+"""Names of a source's tables begin alike, so their ends must not be cut. A row has room for three lines."""
 _COLUMNS: list[Row] = [
     {
         "headerName": "table",
         "field": "table",
         "filter": "agTextColumnFilter",
-        "cellStyle": _ON_TWO_LINES,
+        "cellStyle": _WHOLE_NAME,
         ":cellRenderer": _NAME,
         "tooltipField": "table",
         "flex": 3,
