@@ -127,7 +127,11 @@ def test_a_name_that_aws_does_not_know_is_told_before_anything_is_built(tmp_path
 MISTAKES = {
     "no lake file": ("nowhere.toml", "", "there is no such lake file"),
     "no section [aws]": ("lake.toml", "[aws]", 'expected a section [aws], at least with region = "…"'),
-    "a setting": ("lake.toml", 'region = "us-east-1"', "[aws].region: AWS does not know this name"),
+    "a setting": (
+        "lake.toml",
+        'region = "us-east-1"',
+        "[aws].region: this is not a region in which AWS offers kafka",
+    ),
     "nothing built": ("lake.toml", "", "tributary plugins build"),
 }
 

@@ -37,6 +37,7 @@ from tributary.contract.source import ExistingDatabase
 
 Profile = Literal["small", "production"]
 OnDestroy = Literal["retain", "delete"]
+KafkaKind = Literal["provisioned", "serverless"]
 Monitoring = Literal["DEFAULT", "PER_BROKER", "PER_TOPIC_PER_BROKER", "PER_TOPIC_PER_PARTITION"]
 
 
@@ -53,7 +54,8 @@ SecurityGroupId = Annotated[str, _identifier("sg", "a security group")]
 ClusterArn = Annotated[
     str,
     matching(
-        r"arn:aws[a-z-]*:kafka:[a-z0-9-]+:[0-9]{12}:cluster/[^/]+/[0-9a-f-]+",
+        # The id of a serverless cluster ends in -s1, for example.
+        r"arn:aws[a-z-]*:kafka:[a-z0-9-]+:[0-9]{12}:cluster/[^/]+/[0-9a-f-]+-s?[0-9]+",
         "the ARN of an MSK cluster",
     ),
 ]
@@ -235,9 +237,14 @@ class ExistingCluster(Entry):
         return self.arn.split("/")[1]
 
     @property
-    def port(self) -> int:
-        """The port of the first broker; IAM's is 9098."""
-        return int(self.bootstrap_servers.split(",")[0].rpartition(":")[2])
+    def kind(self) -> KafkaKind:
+        """The kind of the cluster, by its id."""
+        return "serverless" if "-s" in self.uuid else "provisioned"
+
+    @property
+    def ports(self) -> frozenset[int]:
+        """The brokers' ports; IAM's is 9098."""
+        return frozenset(int(server.rpartition(":")[2]) for server in self.bootstrap_servers.split(","))
 
     @property
     def uuid(self) -> str:
@@ -256,7 +263,7 @@ class Kafka(Entry):
     open_monitoring expose the brokers' metrics to Prometheus, on ports 11001 and 11002
     """
 
-    kind: Literal["provisioned", "serverless"] = "provisioned"
+    kind: KafkaKind = "provisioned"
     cluster: ExistingCluster | None = None
     version: KafkaVersion = "3.9.x.kraft"
     broker: BrokerType = "kafka.t3.small"
