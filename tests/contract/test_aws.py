@@ -362,6 +362,8 @@ MISTAKES: Mapping[str, tuple[dict[str, Any], str, str]] = {
         "[aws].permissions_boundary",
         "not its ARN",
     ),
+    "a tag's key that IAM refuses": ({"tags": {"cost#center": "x"}}, "[aws].tags", "not cost#center"),
+    "a tag's value that IAM refuses": ({"tags": {"team": "<lake>"}}, "[aws].tags", "not <lake>"),
     "a tag that AWS keeps for itself": ({"tags": {"aws:x": "y"}}, "[aws].tags", "aws:"),
     "a zone by its name": (
         {"network": {"zones": ["eu-west-1a", "euw1-az2"]}},
@@ -569,6 +571,11 @@ def test_a_lake_without_tables_that_can_be_verified_has_no_such_job(
     aws = {"region": "eu-west-1", "verify": {}, **aws}
     with pytest.raises(LakeFileError, match=r"\[aws\.verify\].*tributary reconcile --aws"):
         parse_lake(toml({**LAKE, "source": source, "aws": aws}))
+
+
+def test_tags_hold_what_iam_takes() -> None:
+    tags = {"cost center": "Äpfel", "team/part:x": "a@b.org = 1+1-0_"}
+    assert _read({"region": "eu-west-1", "tags": tags}).tags == tags
 
 
 def test_two_agreeing_entries_allow_data_to_be_deleted() -> None:

@@ -152,6 +152,15 @@ def test_a_mistake_ends_the_app_with_one_paragraph_and_status_1(mistake: str, tm
     assert ran.stderr.count("\n") == 1
 
 
+@pytest.mark.parametrize("key", ["lake", "assets"])
+def test_an_empty_path_does_not_stand_for_the_default(key: str, tmp_path: Path) -> None:
+    ran = _run({key: ""}, tmp_path / "out")
+    assert (ran.returncode, ran.stderr) == (
+        1,
+        f"cdk -c {key}=: the context is empty: expected a path, or no -c {key}.\n",
+    )
+
+
 def _run(context: Mapping[str, str], out: Path) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "CDK_CONTEXT_JSON": json.dumps(context), "CDK_OUTDIR": str(out)}
     return subprocess.run(

@@ -7,6 +7,7 @@ the name, such as an instance class or a service in a region.
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Mapping
 from datetime import timedelta
 from ipaddress import IPv4Network
@@ -134,7 +135,15 @@ def _user_tags(tags: dict[str, str]) -> dict[str, str]:
             raise expecting("keys of 1 to 128 characters and values of at most 256")
         if key.lower().startswith(("aws:", "tributary:")):
             raise expecting("keys that do not begin with aws: or tributary:, which are taken")
+        for text in (key, value):
+            if not all(map(_is_in_tags, text)):
+                raise expecting(f"letters, digits, blanks and _ . : / = + - @ in keys and values, not {text}")
     return tags
+
+
+def _is_in_tags(character: str) -> bool:
+    """Tell whether a tag may have the character: IAM API reference, "Tag", the narrowest of all services."""
+    return character in "_.:/=+-@" or unicodedata.category(character)[0] in "LZN"
 
 
 _MOST_TAGS = 40
