@@ -49,6 +49,7 @@ LAKE: Mapping[str, Any] = {
     },
 }
 SECRET = "arn:aws:secretsmanager:eu-west-1:111122223333:secret:web-AbCdEf"
+KEY = "arn:aws:kms:eu-west-1:111122223333:key/0a1b2c3d-0000-1111-2222-3333aaaa5555"
 VPC = {
     "id": "vpc-0123456789abcdef0",
     "private_subnets": ["subnet-0123456789abcdef0", "subnet-0123456789abcdef1"],
@@ -196,7 +197,8 @@ def _used(aws: dict[str, Any]) -> dict[str, Any]:
 FILES = some(
     # The profile "production" requires three zones for Kafka.
     {"region": st.just("eu-west-1"), "kafka": SECTIONS["kafka"]},
-    account=st.from_regex(r"[0-9]{12}", fullmatch=True),
+    # That of the secret and the cluster.
+    account=st.just("111122223333"),
     profile=st.sampled_from(get_args(Profile)),
     **{name: section for name, section in SECTIONS.items() if name != "kafka"},
 ).map(_used)
@@ -392,10 +394,44 @@ MISTAKES: Mapping[str, tuple[dict[str, Any], str, str]] = {
         "[aws.source.web].secret",
         "eu-west-1",
     ),
+    "a secret of another account": (
+        {"account": "444455556666", "source": {"web": {"host": "db", "secret": SECRET}}},
+        "[aws.source.web].secret",
+        "the account 444455556666",
+    ),
+    "the ARN of a secret without its end": (
+        {"source": {"web": {"host": "db", "secret": SECRET.removesuffix("-AbCdEf")}}},
+        "[aws.source.web].secret",
+        "six characters",
+    ),
+    "an alias for a key": (
+        {"source": {"web": {"host": "db", "secret": SECRET, "secret_key": KEY.replace("key/", "alias/")}}},
+        "[aws.source.web].secret_key",
+        "not alias/",
+    ),
+    "a key of another region": (
+        {
+            "source": {
+                "web": {"host": "db", "secret": SECRET, "secret_key": KEY.replace("eu-west", "us-west")}
+            }
+        },
+        "[aws.source.web].secret_key",
+        "eu-west-1",
+    ),
+    "a bootstrap key of another region": (
+        {"bootstrap": {"key": KEY.replace("eu-west", "us-west")}},
+        "[aws.bootstrap].key",
+        "eu-west-1",
+    ),
+    "a group that reads": (
+        {"storage": {"readers": ["arn:aws:iam::111122223333:group/analysts"]}},
+        "[aws.storage].readers[0]",
+        "role or user",
+    ),
     "a password for a secret": (
         {"source": {"web": {"host": "db", "secret": "hunter2"}}},
         "[aws.source.web].secret",
-        "ARN of a secret",
+        "the whole ARN of a secret",
     ),
     "brokers for some zones only": ({"kafka": {"brokers": 3}}, "[aws.kafka].brokers", "multiple of the 2"),
     "more replicas than brokers": ({"kafka": {"replication": 3}}, "[aws.kafka].replication", "at most 2"),

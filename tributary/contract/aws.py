@@ -28,7 +28,6 @@ from tributary.contract.entries import (
     Entry,
     KeyArn,
     Names,
-    arn,
     as_tuple,
     expecting,
     matching,
@@ -71,7 +70,10 @@ Qualifier = Annotated[str, matching(r"[a-z0-9]{1,10}", "up to 10 small letters a
 PolicyName = Annotated[
     str, matching(r"[\w+=,.@/-]{1,128}", "the name of an IAM policy in the account, not its ARN")
 ]
-PrincipalArn = Annotated[str, arn("iam", "an IAM role or user")]
+PrincipalArn = Annotated[
+    str,
+    matching(r"arn:aws[a-z-]*:iam::[0-9]{12}:(role|user)/.+", "the ARN of an IAM role or user"),
+]
 
 
 def _network(text: str) -> str:

@@ -9,7 +9,7 @@ from tributary.contract.aws import SERVERLESS_MAX_EVENT_MB, Aws, ExistingCluster
 from tributary.contract.aws_items import items_problems
 from tributary.contract.aws_verify import verify_problems
 from tributary.contract.entries import Problem, toml_key
-from tributary.contract.source import Source
+from tributary.contract.source import ExistingDatabase, Source
 
 IAM_PORT = 9098
 """The port of Amazon MSK's brokers for clients in AWS that log in with IAM (MSK developer guide, "Ports")."""
@@ -31,6 +31,8 @@ def aws_problems(aws: Aws, lake: str, sources: Mapping[str, Source]) -> Iterator
     for name, source in sources.items():
         if name not in aws.source:
             yield from source.problems_on_aws(name, aws)
+    if aws.bootstrap.key is not None:
+        yield from _key_problems(aws, "[aws.bootstrap].key", aws.bootstrap.key)
     yield from items_problems(aws.items, sources)
     if any(source.item_stream is None for source in sources.values()):
         yield from _kafka_problems(aws)
@@ -80,16 +82,34 @@ def _source_problems(aws: Aws, sources: Mapping[str, Source]) -> Iterator[Proble
         elif sources[name].item_stream is not None:
             what = "a source with a stream of items has no database server to name"
             yield Problem(entry, what, "a section", f"no such section: [source.{toml_key(name)}] is enough")
-        elif database.secret.split(":")[3] != aws.region:
-            yield Problem(
-                f"{entry}.secret", "a secret of another region", database.secret, f"one of {aws.region}"
-            )
+        else:
+            yield from _secret_problems(aws, entry, database)
     by_letters: dict[str, str] = {}
     for name in sources:
         # A resource's id in a template cannot hold underscores.
         if (other := by_letters.setdefault(name.replace("_", ""), name)) != name:
             what = "on AWS the names of two sources may not differ only in underscores"
             yield Problem(f"[source.{toml_key(name)}]", what, name, f"another name beside {other}")
+
+
+def _secret_problems(aws: Aws, entry: str, database: ExistingDatabase) -> Iterator[Problem]:
+    """Yield why the connector and the deployment cannot read the secret of an existing database."""
+    _, _, _, region, account, *_ = database.secret.split(":")
+    if region != aws.region:
+        yield Problem(
+            f"{entry}.secret", "a secret of another region", database.secret, f"one of {aws.region}"
+        )
+    if aws.account not in (None, account):
+        # The connector finds the secret by its name.
+        expected = f"one of the account {aws.account}, as in [aws].account"
+        yield Problem(f"{entry}.secret", "a secret of another account", database.secret, expected)
+    if database.secret_key is not None:
+        yield from _key_problems(aws, f"{entry}.secret_key", database.secret_key)
+
+
+def _key_problems(aws: Aws, entry: str, key: str) -> Iterator[Problem]:
+    if key.split(":")[3] != aws.region:
+        yield Problem(entry, "a key of another region", key, f"one of {aws.region}")
 
 
 def _existing_cluster_problems(aws: Aws, cluster: ExistingCluster) -> Iterator[Problem]:
