@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache
+from zoneinfo import available_timezones
 
 import botocore.session
 
@@ -55,6 +56,10 @@ def check_known(lake: Lake) -> None:
     check_name("kafka.version", aws.kafka.version, KAFKA_VERSIONS, _KAFKA_VERSION)
     check_name("kafka.broker", aws.kafka.broker, BROKER_TYPES, "a broker type of Amazon MSK")
     check_name("processing.release", aws.processing.release, EMR_RELEASES, "an EMR release with Hudi 1.0.2")
+    # A machine without the package tzdata knows none.
+    if zones := frozenset(available_timezones()):
+        for setting, zone in _time_zones(aws):
+            check_name(setting, zone, zones, "a time zone of the IANA database")
     for setting, instance_type in _instances(aws):
         check_name(setting, instance_type, ec2_instance_types(), "an instance type of EC2")
 
@@ -69,6 +74,12 @@ def _services(lake: Lake, aws: Aws) -> Iterator[str]:
         yield from ("codebuild", "scheduler")
     if aws.quicksight is not None:
         yield "quicksight"
+
+
+def _time_zones(aws: Aws) -> Iterator[tuple[str, str]]:
+    for section, job in (("dbt", aws.dbt), ("verify", aws.verify)):
+        if job is not None:
+            yield f"{section}.time_zone", job.time_zone
 
 
 def _instances(aws: Aws) -> Iterator[tuple[str, str]]:

@@ -54,7 +54,6 @@ VPC = {
     "id": "vpc-0123456789abcdef0",
     "private_subnets": ["subnet-0123456789abcdef0", "subnet-0123456789abcdef1"],
     "zones": ["euw1-az1", "euw1-az2"],
-    "cidr": "10.0.0.0/16",
 }
 
 CLUSTER = {
@@ -493,6 +492,16 @@ MISTAKES: Mapping[str, tuple[dict[str, Any], str, str]] = {
         {"dbt": {"project": "dbt", "schedule": "0 5 * * *"}},
         "[aws.dbt].schedule",
         'such as "cron(0 5 * * ? *)"',
+    ),
+    "a schedule with both days": (
+        {"verify": {"schedule": "cron(0 5 1 * MON *)"}},
+        "[aws.verify].schedule",
+        "a ? for the day of the month",
+    ),
+    "a schedule with neither day": (
+        {"dbt": {"project": "dbt", "schedule": "cron(0 5 ? * ? *)"}},
+        "[aws.dbt].schedule",
+        "not for both",
     ),
     "a command of the shell": (
         {"dbt": {"project": "dbt", "schedule": "rate(1 day)", "commands": ["build; curl x"]}},

@@ -52,7 +52,6 @@ tables = ["public.invoices", "!public.audit"]
 id = "vpc-0123456789abcdef0"
 private_subnets = ["subnet-0123456789abcdef0", "subnet-0123456789abcdef1"]
 zones = ["use1-az1", "use1-az2"]
-cidr = "10.0.0.0/16"
 """,
     "existing-database": f"""
 [aws.source.web]
@@ -233,7 +232,6 @@ security_group = "sg-0123456789abcdef0"
 id = "vpc-0123456789abcdef0"
 private_subnets = ["subnet-0123456789abcdef0", "subnet-0123456789abcdef1"]
 zones = ["use1-az1", "use1-az2"]
-cidr = "10.0.0.0/16"
 """,
     "existing-serverless-kafka": f"""
 [aws.kafka]
@@ -248,7 +246,6 @@ security_group = "sg-0123456789abcdef0"
 id = "vpc-0123456789abcdef0"
 private_subnets = ["subnet-0123456789abcdef0", "subnet-0123456789abcdef1"]
 zones = ["use1-az1", "use1-az2"]
-cidr = "10.0.0.0/16"
 """,
     "everything-else": f"""
 account = "{ACCOUNT}"

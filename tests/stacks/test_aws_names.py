@@ -63,6 +63,11 @@ UNKNOWN = {
         "[aws.sqlserver].engine_version",
         "16.00.4",
     ),
+    "a time zone": (
+        '[aws.verify]\nschedule = "cron(0 * * * ? *)"\ntime_zone = "Europe/Berln"',
+        "[aws.verify].time_zone",
+        "Europe/Berlin",
+    ),
     "a release of EMR": (
         '[aws.processing]\nrelease = "emr-7.99.0"',
         "[aws.processing].release",
@@ -106,7 +111,6 @@ _EXISTING_VPC = """[aws.network.vpc]
 id = "vpc-0123456789abcdef0"
 private_subnets = ["subnet-0123456789abcdef0", "subnet-0123456789abcdef1"]
 zones = ["use1-az1", "use1-az3"]
-cidr = "10.0.0.0/16"
 """
 
 

@@ -176,13 +176,11 @@ class ExistingVpc(Entry):
 
     private_subnets, zones  two or three, in the same order; a zone is given by its id, as its name means
                             another zone in another account
-    cidr  the VPC's own addresses
     """
 
     id: VpcId
     private_subnets: Annotated[tuple[SubnetId, ...], BeforeValidator(as_tuple)]
     zones: Zones
-    cidr: Cidr
 
     @model_validator(mode="after")
     def _one_subnet_a_zone(self) -> ExistingVpc:
