@@ -395,7 +395,16 @@ def _kafka_source(spark: SparkSession, lake: Lake, options: argparse.Namespace) 
         bootstrap_servers=options.kafka,
         group_prefix=lake.names.spark_group_prefix,
         client_options=_kafka_client(options),
+        id_prefixes=_topics_with_header_ids(lake),
     )
+
+
+def _topics_with_header_ids(lake: Lake) -> tuple[str, ...]:
+    """Return the beginnings of topics of other connectors, whose converter may be Apicurio's."""
+    if lake.registry is None or lake.registry.kind != "apicurio":
+        return ()
+    prefixes = [source.events.topic_prefix for source in lake.sources]
+    return tuple(f"{prefix}." for prefix in prefixes if prefix is not None)
 
 
 def _kafka_client(options: argparse.Namespace) -> Mapping[str, str]:
