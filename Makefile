@@ -53,6 +53,10 @@ test-long: setup $(HADOOP) ## run the tests that `make test` leaves out: more en
 examples: setup $(EXAMPLES_INSTALLED) ## test the examples, each on a pipeline with small data
 	@$(BIN)/pytest -m long tests/examples
 
+.PHONY: examples-small
+examples-small: setup ## test the examples that need neither dbt nor Jupyter, each on a pipeline with small data
+	@$(BIN)/pytest -m long tests/examples/test_sales.py tests/examples/test_northwind.py -k "not routed"
+
 .PHONY: example-tickit-dbt
 example-tickit-dbt: $(EXAMPLES_INSTALLED) ## the daily job of examples/tickit-dbt: freshness, models, tests and docs on the demo's lake
 	@$(MAKE) --no-print-directory -C examples/tickit-dbt daily

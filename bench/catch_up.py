@@ -146,8 +146,8 @@ def run(settings: Settings = FULL) -> Results:
 class Run:
     """One catch-up: `events` applied in `seconds`.
 
-    `heap` and `resident` are the JVM's peaks in bytes. `heap` is None for a separate JVM, whose heap nobody
-    can read.
+    `heap` and `resident` are the JVM's peaks in bytes. `cpu_seconds` are those of the JVM and its Python
+    workers. `heap` and `cpu_seconds` are None for a separate JVM, which nobody looks into.
     """
 
     contender: str
@@ -156,6 +156,7 @@ class Run:
     seconds: float
     resident: int
     heap: int | None = None
+    cpu_seconds: float | None = None
     is_warm: bool = True
 
 
@@ -664,12 +665,13 @@ def as_on_the_wire(table: DataFrame) -> DataFrame:
 @dataclass
 class _Measured:
     seconds: float = 0.0
+    cpu_seconds: float = 0.0
     heap: int = 0
     resident: int = 0
     _begun: float = field(default_factory=time.monotonic)
 
     def run(self, contender: str, batch: int, applied: int) -> Run:
-        return Run(contender, batch, applied, self.seconds, self.resident, self.heap)
+        return Run(contender, batch, applied, self.seconds, self.resident, self.heap, self.cpu_seconds)
 
 
 _SAMPLING_SECONDS = 0.5
@@ -695,11 +697,12 @@ def _measured(running: Driver) -> Iterator[_Measured]:
 
     watcher = threading.Thread(target=watch, name="memory")
     watcher.start()
-    started = time.monotonic()
+    started, used = time.monotonic(), running.cpu_seconds_of_all()
     try:
         yield measured
     finally:
         measured.seconds = time.monotonic() - started
+        measured.cpu_seconds = running.cpu_seconds_of_all() - used
         done.set()
         watcher.join()
         measured.resident = max(measured.resident, running.jvm.memory_info().rss)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,6 +33,16 @@ class Driver:
         """Return the CPU seconds that the JVM has used so far."""
         times = self.jvm.cpu_times()
         return float(times.user + times.system)
+
+    def cpu_seconds_of_all(self) -> float:
+        """Return the CPU seconds that the JVM and its Python workers have used so far."""
+        found = self.cpu_seconds()
+        for process in self.jvm.children(recursive=True):
+            # A worker can end between these lines. Its parent has its seconds then.
+            with suppress(psutil.NoSuchProcess):
+                times = process.cpu_times()
+                found += times.user + times.system + times.children_user + times.children_system
+        return float(found)
 
 
 @contextmanager

@@ -23,7 +23,7 @@ from spark_app.derive.opening import derive
 from spark_app.derive.outputs import Kafka
 from spark_app.hudi.hudi_table import HudiTable
 from spark_app.positions.registry import SOURCE_LOGS
-from spark_app.registry.opened import open_registry
+from spark_app.registry.opened import open_registry, open_store
 from spark_app.registry.registry import SchemaRegistry
 from spark_app.reports import ProgressWriter, StepsChosen, Stopped
 from spark_app.run.erasure_files import ErasureFiles
@@ -175,6 +175,7 @@ def _derive(
         silver=options.silver.rstrip("/"),
         quarantine=options.quarantine.rstrip("/"),
         kafka=None if options.kafka is None else Kafka(options.kafka, _kafka_client(options)),
+        schemas=open_store(lake_file.lake, options.apicurio, options.glue_endpoint),
     )
     catalog = _catalog(lake_file.lake, options, progress)
     names = frozenset(options.names)

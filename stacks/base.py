@@ -32,9 +32,7 @@ class TributaryStack(Stack):
         self.lake, self.aws, self.names = lake, aws, names
         for key, value in {**aws.tags, LAKE_TAG: lake.name}.items():
             Tags.of(self).add(key, value)
-        if aws.permissions_boundary is not None:
-            boundary = iam.ManagedPolicy.from_managed_policy_name(self, "Boundary", aws.permissions_boundary)
-            iam.PermissionsBoundary.of(self).apply(boundary)
+        limit_roles(self, aws)
 
     @property
     def of_data(self) -> RemovalPolicy:
@@ -46,6 +44,13 @@ class TributaryStack(Stack):
         if self.aws.deletes_data:
             return RemovalPolicy.DESTROY
         return RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE
+
+
+def limit_roles(stack: Stack, aws: Aws) -> None:
+    """Give every role of a stack the permissions boundary of `[aws]`, if it names one."""
+    if aws.permissions_boundary is not None:
+        boundary = iam.ManagedPolicy.from_managed_policy_name(stack, "Boundary", aws.permissions_boundary)
+        iam.PermissionsBoundary.of(stack).apply(boundary)
 
 
 def deployment_of(lake: Lake) -> Aws:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+
 from hypothesis import settings
 
-SOAKS = settings.get_current_profile_name() == "soak"
+# A conftest.py of a folder that is named on the command line is read before hypothesis loads the profile.
+SOAKS = "--hypothesis-profile=soak" in sys.argv or settings.get_current_profile_name() == "soak"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from spark_app.registry.registry import RegistryRefused
+    from tributary.api.changes import Changes
     from tributary.api.event_payloads import SchemasMissing
     from tributary.api.lake_files import LakeUnreadable
     from tributary.api.open_lake import OpenLake, TableSummary, open_lake
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from tributary.contract.table_name import TableName
 
 __all__ = [
+    "Changes",
     "Commit",
     "LakeUnreadable",
     "NotAKey",
@@ -51,6 +53,7 @@ __all__ = [
 
 _MODULES = {
     "spark_app.registry.registry": ("RegistryRefused",),
+    "tributary.api.changes": ("Changes",),
     "tributary.api.event_payloads": ("SchemasMissing",),
     "tributary.api.lake_files": ("LakeUnreadable",),
     "tributary.api.open_lake": ("OpenLake", "TableSummary", "open_lake"),

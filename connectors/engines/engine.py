@@ -17,9 +17,9 @@ import pyarrow as pa
 from pydantic import SecretStr
 
 from connectors.deployment import ConnectorConfig, DatabaseAccess, Deployment, SecretReference
+from connectors.engines.database_log import DatabaseLog, LogReader
 from connectors.engines.definitions import TableDefinition
 from connectors.engines.forms import Form
-from connectors.engines.source_log import SourceLog
 from connectors.engines.survey import DatabaseAddress, SourceEntries, Survey, SurveyedTable
 from tributary.contract.errors import TributaryError
 from tributary.contract.lake import Lake
@@ -323,7 +323,7 @@ class Engine(ABC, Generic[SourceT, SessionT]):
         """Yield what to wait for, step by step, until Kafka holds all that was committed before the call."""
 
     @abstractmethod
-    def read_log(self, session: SessionT, lake: Lake, source: SourceT, read_offset: ReadOffset) -> SourceLog:
+    def read_log(self, session: SessionT, lake: Lake, source: SourceT, reader: LogReader) -> DatabaseLog:
         """Read how much log the database keeps for the connector."""
 
     @abstractmethod

@@ -23,7 +23,14 @@ from spark_app.derive.input_tables import InputMissing, InputTables
 from spark_app.derive.outputs import Outputs
 from spark_app.derive.queries import result_of
 from spark_app.derive.record import Record
-from spark_app.derive.result_rows import check_result, columns_of, last_of_each_key, table_rows, without_hudi
+from spark_app.derive.result_rows import (
+    check_result,
+    columns_of,
+    last_of_each_key,
+    replacement,
+    table_rows,
+    without_hudi,
+)
 from spark_app.derive.topics import observation_of
 from spark_app.hudi.table_files import TableFiles
 from spark_app.reports import Committed, EventsDropped, ProgressWriter
@@ -160,10 +167,12 @@ class FromEvents:
             is_first = record is None or not self._is_current(record)
             if events == 0 and not is_first:
                 return
-            self.outputs.write_changes(keyed)
-            self.outputs.write_batch(keyed, self._generation, batch)
             topic = self._kafka_topics[0]
             stored = self.table.columns()
+            is_replaced = is_first and stored is not None
+            told = replacement(keyed, self.table.hudi.read(), new.number) if is_replaced else keyed
+            self.outputs.write_changes(told)
+            self.outputs.write_batch(keyed, self._generation, batch)
             if is_first or stored is None or not stored.is_same(columns_of(keyed)):
                 committed = self.table.become(keyed, new, topic, events)
                 if committed is None:

@@ -24,6 +24,7 @@ from spark_app.derive.result_rows import (
     check_result,
     columns_of,
     difference,
+    replacement,
     table_rows,
     without_hudi,
 )
@@ -95,8 +96,12 @@ class FromTables:
                 check_keys(rows, self.derivation.key)
                 stored = self.table.columns()
                 is_same = stored is not None and stored.is_same(columns_of(rows))
-                changes = difference(rows, self.table.hudi.read(), record.number) if is_same else rows
-                self.outputs.write_changes(changes)
+                changes = told = rows
+                if is_same:
+                    changes = told = difference(rows, self.table.hudi.read(), record.number)
+                elif stored is not None:
+                    told = replacement(rows, self.table.hudi.read(), record.number)
+                self.outputs.write_changes(told)
                 self.outputs.write_all(rows)
                 return self.table.become(rows, record, self._topic, 0, changes if is_same else None)
             finally:

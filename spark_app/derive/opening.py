@@ -20,6 +20,7 @@ from spark_app.derive.result_rows import OWN
 from spark_app.derive.run import Advanced, DeriveRun
 from spark_app.derive.topics import read_stream
 from spark_app.hudi.hudi_table import HudiTable
+from spark_app.registry.registry import SchemaStore
 from spark_app.reports import ProgressWriter
 from spark_app.run.lake_file import WatchedLakeFile
 from spark_app.run.loop import StopRequest
@@ -41,11 +42,12 @@ from tributary.contract.remedies import EditLakeFile
 
 @dataclass(frozen=True)
 class Places:
-    """Addresses of a run. `kafka` is None without Kafka."""
+    """Addresses of a run. `kafka` is None without Kafka, and `schemas` without a registry."""
 
     silver: str
     quarantine: str
     kafka: Kafka | None
+    schemas: SchemaStore | None
 
 
 @dataclass(frozen=True)
@@ -132,7 +134,7 @@ class _Opening:
         if kafka is not None and derivation.entry.topic is not None:
             self._kafka_source(kafka).create(derivation.entry.topic)
         table = DerivedTable(name, inputs.hudi(name), self.quarantine_of(derivation.name))
-        outputs = Outputs(str(name), derivation.entry, kafka, self._progress)
+        outputs = Outputs(str(name), derivation.entry, kafka, self._progress, self._places.schemas)
         if isinstance(derivation, TableDerivation):
             return FromTables(self._spark, derivation, table, inputs, outputs)
         assert kafka is not None, "the topics are in Kafka"

@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from spark_app.columns.app_columns import DELETE_MARKER, OPERATION, RECORD_KEY
+from spark_app.derive.messages import avro_messages, json_messages
 from spark_app.derive.result_rows import columns_of
+from spark_app.registry.registry import SchemaStore
 from spark_app.reports import DerivedRow, ProgressWriter
 from tributary.contract.derived import Derived
 
@@ -36,12 +37,17 @@ class Kafka:
 
 @dataclass(frozen=True)
 class Outputs:
-    """The outputs of one derived table. `kafka` is None if the run has no Kafka."""
+    """The outputs of one derived table.
+
+    kafka   None if the run has no Kafka
+    schemas the registry for messages in Avro; None if the lake has none
+    """
 
     table: str
     entry: Derived
     kafka: Kafka | None
     progress: ProgressWriter
+    schemas: SchemaStore | None = None
 
     @property
     def has_files(self) -> bool:
@@ -50,13 +56,19 @@ class Outputs:
     def write_changes(self, rows: DataFrame) -> None:
         """Send changed and deleted rows to the topic, and print them."""
         if self.entry.topic is not None and self.kafka is not None:
-            messages(rows).write.format("kafka").options(
+            self._messages(rows, self.entry.topic).write.format("kafka").options(
                 **self.kafka.spark_options, topic=self.entry.topic
             ).save()
         if self.entry.console:
-            values = messages(rows).limit(MOST_PRINTED)
+            values = json_messages(rows).limit(MOST_PRINTED)
             for row in values.select(F.col("key").cast("string"), F.col("value").cast("string")).collect():
                 self.progress.write(DerivedRow(self.table, row["key"], row["value"]))
+
+    def _messages(self, rows: DataFrame, topic: str) -> DataFrame:
+        if not self.entry.writes_avro:
+            return json_messages(rows)
+        assert self.schemas is not None, "the lake file is checked: Avro needs a registry"
+        return avro_messages(rows, self.table.rpartition(".")[2], topic, self.schemas)
 
     def write_all(self, rows: DataFrame) -> None:
         """Replace the folder's files by files with these rows."""
@@ -75,17 +87,8 @@ class Outputs:
             if self.entry.folder.startswith("s3://")
             else (f"file://{self.entry.folder}")
         )
-        options = {"header": "true"} if self.entry.format == "csv" else {}
-        values.coalesce(1).write.mode("overwrite").format(self.entry.format).options(**options).save(
+        written = self.entry.format or "parquet"
+        options = {"header": "true"} if written == "csv" else {}
+        values.coalesce(1).write.mode("overwrite").format(written).options(**options).save(
             f"{folder.rstrip('/')}{below}"
         )
-
-
-def messages(rows: DataFrame) -> DataFrame:
-    """Return key and value of a message for each row. A deleted row's value is null, as of a tombstone."""
-    values = F.struct(*(F.col(f"`{name}`") for name in columns_of(rows).names))
-    as_json = F.to_json(values, {"ignoreNullFields": "false"})
-    return rows.select(
-        F.col(RECORD_KEY).cast("binary").alias("key"),
-        F.when(F.col(OPERATION) != DELETE_MARKER, as_json).cast("binary").alias("value"),
-    )

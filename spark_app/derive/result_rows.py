@@ -164,6 +164,26 @@ def difference(rows: DataFrame, stored: DataFrame, number: int) -> DataFrame:
     return changed.unionByName(deletes(stored, rows, number, rows.schema))
 
 
+def replacement(rows: DataFrame, stored: DataFrame, number: int) -> DataFrame:
+    """Return `rows`, and deletes of the stored rows whose keys they do not have.
+
+    The stored rows may have other columns, so the deletes have values in Tributary's own columns alone."""
+    gone = stored.join(rows.select(RECORD_KEY), RECORD_KEY, "left_anti")
+    own = {
+        RECORD_KEY: F.col(RECORD_KEY),
+        OPERATION: F.lit(DELETE_MARKER),
+        ORDERING: F.lit(number).cast(LongType()),
+    }
+    return rows.unionByName(
+        gone.select(
+            *(
+                own.get(field.name, F.lit(None).cast(field.dataType)).alias(field.name)
+                for field in rows.schema.fields
+            )
+        )
+    )
+
+
 def deletes(stored: DataFrame, rows: DataFrame, number: int, schema: StructType) -> DataFrame:
     """Return deletes of the stored rows whose keys are not in `rows`."""
     gone = stored.join(rows.select(RECORD_KEY), RECORD_KEY, "left_anti")

@@ -23,10 +23,7 @@ from pyspark.sql.types import (
 )
 
 from tributary.contract.column_types import ColumnType
-from tributary.contract.derived import Topic
-
-KAFKA_COLUMNS = ("kafka_partition", "kafka_offset", "kafka_timestamp")
-"""Where an event stands in its topic. Queries can use these columns like the event's own."""
+from tributary.contract.derived import KAFKA_COLUMNS, Topic
 
 EVENTS_OF_A_BATCH = 500_000
 _DEFAULT_DECIMAL = (38, 9)

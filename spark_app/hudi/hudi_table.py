@@ -15,6 +15,7 @@ from spark_app.hudi import cleaning, compaction, recovery, timeline_shortening
 from spark_app.hudi.append_writer import AppendWriter
 from spark_app.hudi.instants import instant_of
 from spark_app.hudi.options import READ_OPTIONS
+from spark_app.hudi.reader_limits import hides_nested_times
 from spark_app.hudi.spark_writer import SparkWriter
 from spark_app.hudi.spread import MANY_ROWS, Spread, tasks_of
 from spark_app.hudi.table_access import TableAccess
@@ -105,11 +106,15 @@ class HudiTable:
             self.upsert(rows, metadata, spread)
 
     def upsert(self, rows: DataFrame, metadata: Mapping[str, str], spread: Spread = MANY_ROWS) -> None:
-        """Do the same as `write` in a table that is known to have a commit, without checking this first."""
+        """Do the same as `write` in a table that is known to have a commit, without checking this first.
+
+        Log files that hudi-rs cannot read are compacted at once. Raises `StorageClockIsBehind` then."""
         if self.policy.storage == "copy_on_write" or self._append_writer is None:
             SparkWriter(self.access).upsert(self._partitioned(rows), metadata, spread)
         else:
             self._append_writer.write(self._partitioned(rows), metadata, spread)
+        if self.policy.storage == "merge_on_read" and hides_nested_times(rows.schema):
+            self.compact()
 
     def replace_all(self, rows: DataFrame, metadata: Mapping[str, str]) -> None:
         """Replace all of the table's rows by these rows, with their columns' types, in one commit.

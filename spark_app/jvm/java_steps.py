@@ -14,6 +14,8 @@ from spark_app.jvm.inflated import inflated as inflated
 from spark_app.jvm.kafka_events import read_kafka_events as read_kafka_events
 from spark_app.jvm.limited_avro import limited_avro as limited_avro
 from spark_app.jvm.partial_fold import partial_fold as partial_fold
+from spark_app.jvm.payload_reader import open_payload as open_payload
+from spark_app.jvm.payload_reader import open_shape as open_shape
 from spark_app.jvm.payload_reader import read_payload as read_payload
 from spark_app.jvm.payload_reader import read_shape as read_shape
 from spark_app.jvm.projections import JavaProjections

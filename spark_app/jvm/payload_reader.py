@@ -11,13 +11,23 @@ from spark_app.jvm.java_classes import java_class
 from spark_app.steps.payloads import ClosedStruct, ReadableShape
 
 
+def open_payload(text: Column, _wire: StructType, _closed: ClosedStruct | None = None) -> Column:
+    """Return the text: Java reads it once."""
+    return text.cast(StringType())
+
+
 def read_payload(text: Column, wire: StructType, closed: ClosedStruct | None = None) -> Column:
     """Return `struct<payload, problem string, has_unnamed boolean>`, null if the text is null.
 
     `payload` is null if the text is not UTF-8 or is no JSON object. A value in it is null if it has another
     type than in `wire`. `problem` is `not_utf8` or `mismatch` in these cases, otherwise null."""
     java = java_class(SparkSession.active(), "PayloadReader")
-    return Column(java.read(text.cast(StringType())._jc, wire.json(), *_names(closed)))
+    return Column(java.read(text._jc, wire.json(), *_names(closed)))
+
+
+def open_shape(text: Column, _shapes: Sequence[ReadableShape]) -> Column:
+    """Return the text: Java reads it once."""
+    return text.cast(StringType())
 
 
 def read_shape(text: Column, shapes: Sequence[ReadableShape]) -> Column:
@@ -30,7 +40,7 @@ def read_shape(text: Column, shapes: Sequence[ReadableShape]) -> Column:
         java.shape(shape.name, shape.wire.json(), *_names(shape.closed), list(shape.names), shape.least)
         for shape in shapes
     ]
-    return Column(java.read(text.cast(StringType())._jc, found))
+    return Column(java.read(text._jc, found))
 
 
 def _names(closed: ClosedStruct | None) -> tuple[str | None, str | None]:

@@ -10,7 +10,7 @@ from pyspark.sql.types import StringType
 from spark_app.jvm.java_classes import java_class
 
 
-def schema_and_payload(text: Column, known: Sequence[str]) -> Column:
+def schema_and_payload(text: Column, known: Sequence[str], _examples: Sequence[bytes] = ()) -> Column:
     """Return `struct<known int, schema string, payload string>`, null if the text is no JSON object.
 
     known    the place of the document's schema in `known`; null if it is another one. Schemas are equal if

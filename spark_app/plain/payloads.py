@@ -22,7 +22,13 @@ from pyspark.sql.types import (
 
 from spark_app.plain.json_text import Member, NotJson, members
 from spark_app.plain.payload_values import PayloadReader
-from spark_app.plain.usual_payloads import UsualPayload, usual_payload, usual_shape
+from spark_app.plain.usual_payloads import (
+    UsualPayload,
+    open_usual,
+    open_usual_shape,
+    usual_payload,
+    usual_shape,
+)
 from spark_app.steps.payloads import ClosedStruct, ReadableShape
 
 _MOST_STARTS = 16
@@ -31,6 +37,8 @@ _ANOTHER_NAME = re.compile(rb'[ \t\n\r]*\{[ \t\n\r]*"[^sp\\]')
 """The beginning of an object whose first name is certainly neither `schema` nor `payload`."""
 _BARE = r'^[ \t\n\r]*\{[ \t\n\r]*"[^sp\\]'
 """The same as `_ANOTHER_NAME`, as a regular expression of Java."""
+_ENOUGH_TO_TELL = 32
+"""So many characters show the first name, unless there is much white space."""
 _PAYLOAD_NEXT = re.compile(r'[ \t\n\r]*,[ \t\n\r]*"payload"[ \t\n\r]*:[ \t\n\r]*(?=.)', re.DOTALL)
 _DOCUMENT = StructType(
     [
@@ -42,16 +50,24 @@ _DOCUMENT = StructType(
 _DOCUMENT_OF_BYTES = StructType([*_DOCUMENT.fields[:2], StructField("payload", BinaryType())])
 
 
-def read_payload(text: Column, wire: StructType, closed: ClosedStruct | None = None) -> Column:
+def open_payload(text: Column, wire: StructType, closed: ClosedStruct | None = None) -> Column:
+    return open_usual(text, wire, closed)
+
+
+def read_payload(opened: Column, wire: StructType, closed: ClosedStruct | None = None) -> Column:
     reader = PayloadReader(wire, closed)
 
     def read(value: bytearray | None) -> tuple[Any, str | None, bool] | None:
         return None if value is None else reader.read(bytes(value))[0]
 
-    return _read_usually(usual_payload(text, wire, closed), read, _result_type(wire), text)
+    return _read_usually(usual_payload(opened, wire, closed), read, _result_type(wire), opened["text"])
 
 
-def read_shape(text: Column, shapes: Sequence[ReadableShape]) -> Column:
+def open_shape(text: Column, shapes: Sequence[ReadableShape]) -> Column:
+    return open_usual_shape(text, shapes)
+
+
+def read_shape(opened: Column, shapes: Sequence[ReadableShape]) -> Column:
     names = [name for shape in shapes for name in shape.names]
     readers = [PayloadReader(shape.wire, shape.closed, names) for shape in shapes]
     expected = 0
@@ -70,10 +86,10 @@ def read_shape(text: Column, shapes: Sequence[ReadableShape]) -> Column:
         return tuple(found if number == place else None for number in range(len(shapes)))
 
     result = StructType([StructField(shape.name, _result_type(shape.wire)) for shape in shapes])
-    return _read_usually(usual_shape(text, shapes), read, result, text)
+    return _read_usually(usual_shape(opened, shapes), read, result, opened["text"])
 
 
-def schema_and_payload(text: Column, known: Sequence[str]) -> Column:
+def schema_and_payload(text: Column, known: Sequence[str], examples: Sequence[bytes] = ()) -> Column:
     places = {canonical(schema): place for place, schema in reversed(list(enumerate(known)))}
     splitter = _Splitter(places)
 
@@ -81,15 +97,43 @@ def schema_and_payload(text: Column, known: Sequence[str]) -> Column:
         return None if value is None else splitter.split(bytes(value))
 
     string = text.cast("string")
-    is_bare = F.coalesce(string.rlike(_BARE), F.lit(False))
-    bare = F.struct(
-        F.lit(None).cast("int").alias("known"),
-        F.lit(None).cast("string").alias("schema"),
-        string.alias("payload"),
-    )
+    usual = F.when(string.isNull(), None)
+    for start, schema in _starts_of(examples, places).items():
+        is_such = string.startswith(start.decode()) & _ends_with_payload(text)
+        usual = usual.when(is_such, _document(F.lit(places[schema]), F.lit(schema), _after(start, text)))
+    is_bare = string.substr(1, _ENOUGH_TO_TELL).rlike(_BARE)
+    usual = usual.when(is_bare, _document(F.lit(None), F.lit(None), string))
     # Python could not return a payload that is not UTF-8 as a string.
-    others = _called(split, _DOCUMENT_OF_BYTES, F.when(~is_bare, text)).cast(_DOCUMENT)
-    return F.when(is_bare, bare).otherwise(others)
+    others = _called(split, _DOCUMENT_OF_BYTES, F.when(usual.isNull(), text)).cast(_DOCUMENT)
+    return F.coalesce(usual, others)
+
+
+def _document(known: Column, schema: Column, payload: Column) -> Column:
+    return F.struct(
+        known.cast("int").alias("known"),
+        schema.cast("string").alias("schema"),
+        payload.alias("payload"),
+    )
+
+
+def _starts_of(examples: Sequence[bytes], places: Mapping[str, int]) -> Mapping[bytes, str]:
+    """Return the known schemas by the bytes of the examples up to their payload."""
+    splitter = _Splitter(places)
+    for example in examples:
+        splitter.split(example)
+    return {start: schema for start, schema in splitter.starts.items() if schema in places}
+
+
+def _ends_with_payload(text: Column) -> Column:
+    """Return whether the document ends with its payload and a bracket, without white space."""
+    end = text.cast("binary").substr(F.length(text) - 1, F.lit(2))
+    return F.coalesce(end.cast("string").rlike(r"[^ \t\n\r]\}$"), F.lit(False))
+
+
+def _after(start: bytes, text: Column) -> Column:
+    """Return the payload of a document with this start; null if it is JSON's null."""
+    payload = text.cast("binary").substr(F.lit(len(start) + 1), F.length(text) - len(start) - 1)
+    return F.nullif(payload.cast("string"), F.lit("null"))
 
 
 def canonical(schema: str) -> str:
@@ -110,11 +154,11 @@ class _Splitter:
 
     def __init__(self, places: Mapping[str, int]) -> None:
         self._places = places
-        self._starts: dict[bytes, str] = {}
+        self.starts: dict[bytes, str] = {}
         """By the bytes of documents up to their payload, the schema in them."""
 
     def split(self, value: bytes) -> _Document | None:
-        for start, schema in self._starts.items():
+        for start, schema in self.starts.items():
             if value.startswith(start):
                 return self._after(value, start, schema)
         if value.lstrip(_SPACE)[:1] != b"{":
@@ -137,7 +181,7 @@ class _Splitter:
                 payload = _PAYLOAD_NEXT.match(text, member.end)
                 start = b"" if payload is None else text[: payload.end()].encode("utf-8", "surrogateescape")
                 if _is_utf8(start) and self._remember(start, text, member):
-                    return self._after(value, start, self._starts[start])
+                    return self._after(value, start, self.starts[start])
             found[member.name] = text[member.start : member.end]
             end = member.end
         value.decode("utf-8")
@@ -153,9 +197,9 @@ class _Splitter:
         is_struct = bool(start) and isinstance(schema.value, dict) and schema.value.get("type") == "struct"
         if not is_struct or not isinstance(schema.value.get("fields"), list):
             return False
-        if len(self._starts) >= _MOST_STARTS:
-            self._starts.clear()
-        self._starts[start] = canonical(text[schema.start : schema.end])
+        if len(self.starts) >= _MOST_STARTS:
+            self.starts.clear()
+        self.starts[start] = canonical(text[schema.start : schema.end])
         return True
 
     def _after(self, value: bytes, start: bytes, schema: str) -> _Document | None:

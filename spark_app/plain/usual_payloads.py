@@ -36,11 +36,16 @@ _OPTIONS = {
 _SIMPLE = (StringType, LongType, IntegerType, BooleanType, DoubleType)
 _HUGE = "[0-9.][eE][-+]?[0-9]{3}"
 """Numbers that would have a thousand digits or more as a decimal, which could take any time."""
-_TEXTS = r'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
-"""The texts in JSON. The possessive quantifiers keep Java's matcher from a recursion for each character."""
+_TEXTS = r'"[^"\\\uFFFD]*+(?:\\.[^"\\\uFFFD]*+)*+"'
+"""The texts in JSON, but those with a U+FFFD: Java reads bytes that are not UTF-8 as this character.
+
+The possessive quantifiers keep Java's matcher from a recursion for each character."""
 _CHANGED = "[0-9][.eE]|-0|[NI]"
 """Numbers that `from_json` writes in another form where a text is wanted."""
-_LIKE_A_NUMBER = "^[-+0-9NI]"
+_NUMBER_AS_TEXT = r'"(?:[-+.,eE0-9]|\\u00[0-9a-fA-F]{2})+"'
+"""Texts in JSON from which Spark reads a decimal (ExprUtils.getDecimalParser drops commas)."""
+_LIKE_A_NUMBER = "^[-+]?(?:0|[0-9]+[.eE][-+.eE0-9]*|NaN|INF|Infinity)$"
+"""Texts that `from_json` makes of such numbers. It writes one with a point or an exponent as a double."""
 
 
 @dataclass(frozen=True)
@@ -55,47 +60,85 @@ class UsualPayload:
     is_doubtful: Column
 
 
-def usual_payload(text: Column, wire: StructType, closed: ClosedStruct | None) -> UsualPayload | None:
-    """Return the reading of a payload. Return None if the type has parts that `from_json` reads otherwise."""
-    if not wire.fields or not _is_readable(wire):
-        return None
+def open_usual(text: Column, wire: StructType, closed: ClosedStruct | None) -> Column:
+    """Return `struct<text string, …>`, the costly parts of reading a payload.
+
+    Only the text is there if the type has parts that `from_json` reads otherwise."""
     string = text.cast("string")
+    if not _is_usual(wire):
+        return F.when(string.isNotNull(), F.struct(string.alias("text")))
     as_numbers = _decimals_as_doubles(wire)
-    readable = F.when(~string.rlike(_HUGE), string) if as_numbers.fields else string
-    read = _parsed(readable, wire)
+    # Each regular expression costs as much as a part of the parsing. So the usual payload meets one.
+    has_special_number = string.rlike(f"{_HUGE}|{_NUMBER_AS_TEXT}")
+    is_readable = ~(has_special_number & string.rlike(_HUGE))
+    readable = F.when(is_readable, string) if as_numbers.fields else string
+    # Spark takes the text "1.5" for a decimal, but not for a double.
+    has_such_text = F.when(has_special_number, _parsed(readable, as_numbers)[_CORRUPT].isNotNull())
+    as_doubles = [F.coalesce(has_such_text, F.lit(False))] if as_numbers.fields else []
+    unnamed = [] if closed is None else [_has_unnamed(string, wire, closed)]
+    # Without a condition around them, Spark computes equal parts once.
+    return F.struct(
+        string.alias("text"),
+        _parsed(readable, wire).alias("read"),
+        F.regexp_replace(string, _TEXTS, '"').alias("bare"),
+        *(is_corrupt.alias("has_text_for_number") for is_corrupt in as_doubles),
+        *(has_unnamed.alias("has_unnamed") for has_unnamed in unnamed),
+    )
+
+
+def usual_payload(opened: Column, wire: StructType, closed: ClosedStruct | None) -> UsualPayload | None:
+    """Return the reading of an opened payload. Return None if only a function in Python can read it."""
+    if not _is_usual(wire):
+        return None
+    text, read = opened["text"], opened["read"]
     payload = F.struct(*[read[name].alias(name) for name in wire.names])
-    unnamed = F.lit(False) if closed is None else _has_unnamed(string, wire, closed)
     value = F.when(
-        string.isNotNull(),
+        text.isNotNull(),
         F.struct(
             payload.alias("payload"),
             F.lit(None).cast("string").alias("problem"),
-            unnamed.alias("has_unnamed"),
+            (F.lit(False) if closed is None else opened["has_unnamed"]).alias("has_unnamed"),
         ),
     )
-    is_doubtful = _is_doubtful(string, read, wire)
-    if as_numbers.fields:
-        # Spark takes the text "1.5" for a decimal, but not for a double.
-        is_doubtful = is_doubtful | _parsed(readable, as_numbers)[_CORRUPT].isNotNull()
+    is_doubtful = _is_doubtful(text, read, opened["bare"], wire)
+    if _decimals_as_doubles(wire).fields:
+        is_doubtful = is_doubtful | opened["has_text_for_number"]
     return UsualPayload(value, is_doubtful)
 
 
-def usual_shape(text: Column, shapes: Sequence[ReadableShape]) -> UsualPayload | None:
-    """Return the reading of a payload in its shape, like `Steps.read_shape`; None as for `usual_payload`."""
-    names = F.json_object_keys(text.cast("string"))
+def open_usual_shape(text: Column, shapes: Sequence[ReadableShape]) -> Column:
+    """Return `struct<text string, NAME struct<…>>` with an opened payload for each shape (`open_usual`).
+
+    The text of a shape that the payload does not have is null."""
+    string = text.cast("string")
+    names = F.json_object_keys(string)
     number = F.when(_has(names, shapes[0]), F.lit(0))
     for place, shape in enumerate(shapes[1:], 1):
         number = number.when(_has(names, shape), F.lit(place))
+    of_shapes = [
+        open_usual(F.when(number == place, string), shape.wire, shape.closed).alias(shape.name)
+        for place, shape in enumerate(shapes)
+    ]
+    return F.struct(string.alias("text"), *of_shapes)
+
+
+def usual_shape(opened: Column, shapes: Sequence[ReadableShape]) -> UsualPayload | None:
+    """Return the reading of an opened payload in its shape, like `Steps.read_shape`; else None."""
     values, doubts = [], []
-    for place, shape in enumerate(shapes):
-        is_shape = F.coalesce(number == place, F.lit(False))
-        usual = usual_payload(F.when(is_shape, text), shape.wire, shape.closed)
+    for shape in shapes:
+        of_shape = opened[shape.name]
+        usual = usual_payload(of_shape, shape.wire, shape.closed)
         if usual is None:
             return None
         values.append(usual.value.alias(shape.name))
-        doubts.append(F.when(is_shape, usual.is_doubtful))
-    is_doubtful = F.when(text.isNotNull(), F.coalesce(*doubts, F.lit(True)))
-    return UsualPayload(F.when(number.isNotNull(), F.struct(*values)), is_doubtful)
+        doubts.append(usual.is_doubtful)
+    has_shape = F.coalesce(*[opened[shape.name]["text"] for shape in shapes]).isNotNull()
+    is_doubtful = F.when(opened["text"].isNotNull(), F.coalesce(*doubts, F.lit(True)))
+    return UsualPayload(F.when(has_shape, F.struct(*values)), is_doubtful)
+
+
+def _is_usual(wire: StructType) -> bool:
+    return bool(wire.fields) and _is_readable(wire)
 
 
 def _is_readable(data_type: DataType) -> bool:
@@ -123,19 +166,20 @@ def _decimals_as_doubles(wire: StructType) -> StructType:
     return StructType(fields)
 
 
-def _is_doubtful(text: Column, read: Column, wire: StructType) -> Column:
-    """Return whether the reading may differ from that of `PayloadReader`; null if the text is null."""
-    bare = F.regexp_replace(text, _TEXTS, '"')
+def _is_doubtful(text: Column, read: Column, bare: Column, wire: StructType) -> Column:
+    """Return whether the reading may differ from that of `PayloadReader`; null if the text is null.
+
+    `bare` is the JSON without the characters in its texts."""
     opened = _count(bare, "{[")
     parts = [F.when(part.isNotNull(), 1).otherwise(0) for part in _parts(read, wire)]
     is_whole = (
         (opened == reduce(lambda one, other: one + other, parts, F.lit(1)))
         & (_count(bare, "}]") == opened)
-        & bare.rlike(r"\}[ \t\n\r]*$")
+        & (bare.endswith("}") | bare.rlike(r"\}[ \t\n\r]*$"))
     )
     is_changed = bare.rlike(_CHANGED) & _any([*_like_numbers(read, wire)])
     has_halves = text.contains("\\ud") | text.contains("\\uD")
-    is_utf8 = F.encode(text, "UTF-8") == text.cast("binary")
+    is_utf8 = ~bare.contains("\ufffd")
     is_usual = read.isNotNull() & read[_CORRUPT].isNull() & is_whole & is_utf8 & ~has_halves & ~is_changed
     return F.when(text.isNotNull(), ~F.coalesce(is_usual, F.lit(False)))
 
@@ -155,11 +199,17 @@ def _like_numbers(read: Column, data_type: StructType) -> Iterator[Column]:
         value = read[field.name]
         match field.dataType:
             case StringType():
-                yield value.rlike(_LIKE_A_NUMBER)
+                yield _is_like_a_number(value)
             case ArrayType(elementType=StringType()):
-                yield F.exists(value, lambda element: element.rlike(_LIKE_A_NUMBER))
+                yield F.exists(value, _is_like_a_number)
             case StructType():
                 yield from _like_numbers(value, field.dataType)
+
+
+def _is_like_a_number(value: Column) -> Column:
+    # Most texts are told by their first character, without a regular expression.
+    first = F.ascii(value)
+    return (first.between(ord("+"), ord("9")) | first.isin(ord("I"), ord("N"))) & value.rlike(_LIKE_A_NUMBER)
 
 
 def _has_unnamed(text: Column, wire: StructType, closed: ClosedStruct) -> Column:

@@ -1,1 +1,1 @@
-"""Schema registries: the ids with which converters frame Avro, and the schemas behind these ids."""
+"""Schema registries: the ids with which Avro is framed, and the schemas behind these ids."""

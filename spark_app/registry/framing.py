@@ -42,6 +42,10 @@ class SchemaId:
     def __str__(self) -> str:
         return f"{self.framing}:{self.digits}"
 
+    @staticmethod
+    def of_int32(number: int) -> SchemaId:
+        return SchemaId("int32", f"{number:0{2 * INT32_BYTES}x}")
+
     @property
     def number(self) -> int:
         return int(self.digits, 16)

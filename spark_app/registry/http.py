@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import urllib.error
+import urllib.parse
 import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,12 +13,19 @@ from http.client import HTTPException
 from typing import Any
 
 from spark_app.registry.framing import SchemaId
-from spark_app.registry.registry import OtherFraming, RegistryAway, RegistryRefused, SchemaUnknown
+from spark_app.registry.registry import (
+    OtherFraming,
+    RegistryAway,
+    RegistryRefused,
+    SchemaUnknown,
+    schema_refused,
+)
 from tributary.contract.remedies import EditLakeFile
 
 TIMEOUT_SECONDS = 10.0
 _MOST_BYTES = 16 << 20
 _NOT_FOUND = 404
+_NOT_TAKEN = frozenset({409, 422})
 _PASSING = frozenset({408, 425, 429})
 _LOGIN = frozenset({401, 403, 407})
 
@@ -60,6 +68,18 @@ class ApicurioRegistry:
             raise SchemaUnknown(str(schema_id))
         return answer.checked().text
 
+    def add(self, topic: str, schema: str) -> SchemaId:
+        """Keep the schema as an artifact with the name that Apicurio's converter gives it.
+
+        The id is that of the content, as our connectors' converter writes it."""
+        headers = {
+            "Content-Type": "application/json",
+            "X-Registry-ArtifactId": _subject(topic),
+            "X-Registry-ArtifactType": "AVRO",
+        }
+        path = "/apis/registry/v2/groups/default/artifacts?ifExists=RETURN_OR_UPDATE"
+        return _added(_ask(self.address, path, self.login, _Sent(schema, headers)), topic, "contentId")
+
 
 @dataclass(frozen=True)
 class ConfluentRegistry:
@@ -81,9 +101,26 @@ class ConfluentRegistry:
             raise _refused(answer, "no schema in the answer")
         return str(found["schema"])
 
+    def add(self, topic: str, schema: str) -> SchemaId:
+        """Keep the schema under the name that Confluent's clients look for."""
+        subject = urllib.parse.quote(_subject(topic), safe="")
+        sent = _Sent(
+            json.dumps({"schema": schema}), {"Content-Type": "application/vnd.schemaregistry.v1+json"}
+        )
+        answer = _ask(self.address, f"/subjects/{subject}/versions", self.login, sent)
+        return _added(answer, topic, "id")
+
 
 _SCHEMA_NOT_FOUND = 40403
 """The error code of an id that Confluent's registry does not have."""
+
+
+@dataclass(frozen=True)
+class _Sent:
+    """What a request sends to the registry."""
+
+    body: str
+    headers: Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -110,31 +147,48 @@ class _Answer:
         raise _refused(self, f"the answer {self.status}")
 
 
+def _subject(topic: str) -> str:
+    """Return the name of the schema of the topic's values."""
+    return f"{topic}-value"
+
+
+def _added(answer: _Answer, topic: str, field: str) -> SchemaId:
+    """Return the id in the answer to a new schema. `field` is the one with the id."""
+    if answer.status in _NOT_TAKEN:
+        raise schema_refused(topic, str(answer.fields.get("message") or answer.text)[:500])
+    number = answer.checked().fields.get(field)
+    if not isinstance(number, int):
+        raise _refused(answer, "no id of a schema in the answer")
+    return SchemaId.of_int32(number)
+
+
 def _refused(answer: _Answer, found: str) -> RegistryRefused:
     if answer.status in _LOGIN:
         return RegistryRefused(
             "The schema registry refuses the login",
             where=answer.url,
             found=found,
-            expected="a user that may read schemas",
+            expected="a user that may read schemas, and add those of derived tables",
             remedy=EditLakeFile("name the user, and the password's variable, in [registry]"),
         )
     return RegistryRefused(
         "What answers at the schema registry's address is not this kind of registry",
         where=answer.url,
         found=found,
-        expected="the schema with this id, or the registry's own error about it",
+        expected="a schema or its id, or the registry's own error about it",
         remedy=EditLakeFile("check address and kind in [registry]"),
     )
 
 
-def _ask(address: str, path: str, login: Login | None) -> _Answer:
+def _ask(address: str, path: str, login: Login | None, sent: _Sent | None = None) -> _Answer:
+    """Ask for what is at the path or, if something is sent, send it there."""
     url = address.rstrip("/") + path
     headers = {
         "Accept": "application/json, */*",
         **({} if login is None else {"Authorization": login.header}),
+        **({} if sent is None else sent.headers),
     }
-    request = urllib.request.Request(url, headers=headers)
+    request = urllib.request.Request(url, None if sent is None else sent.body.encode(), headers)
     try:
         with urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS) as response:
             return _Answer(url, response.status, _text(response))

@@ -6,7 +6,9 @@ import os
 from typing import TYPE_CHECKING
 
 from spark_app.registry.http import ApicurioRegistry, ConfluentRegistry, Login
-from spark_app.registry.registry import KeptSchemas, RegistryRefused, SchemaRegistry
+from spark_app.registry.registry import KeptIds, KeptSchemas, RegistryRefused, SchemaRegistry, SchemaStore
+from tributary.contract.aws_names import AwsNames
+from tributary.contract.lake import Lake
 from tributary.contract.registry import Registry
 
 if TYPE_CHECKING:
@@ -37,6 +39,29 @@ def open_registry(
         return None
     asked = ApicurioRegistry if registry.kind == "apicurio" else ConfluentRegistry
     return KeptSchemas(asked(registry.address, _login(registry)).schema)
+
+
+def open_store(
+    lake: Lake, apicurio: str | None = None, glue_endpoint: str | None = None
+) -> SchemaStore | None:
+    """Return the registry as the place for new schemas, or None if there is none. Sends no request.
+
+    apicurio  the address of the Apicurio that `tributary up` has started in the registry's place
+    """
+    registry = lake.registry
+    if apicurio is not None:
+        return KeptIds(ApicurioRegistry(apicurio).add)
+    if registry is None:
+        return None
+    if registry.kind == "glue":
+        from spark_app.registry.glue import GlueRegistry
+
+        name = registry.name or AwsNames(lake.name).resource
+        return KeptIds(GlueRegistry(registry.region, glue_endpoint, name=name).add)
+    if registry.address is None:
+        return None
+    asked = ApicurioRegistry if registry.kind == "apicurio" else ConfluentRegistry
+    return KeptIds(asked(registry.address, _login(registry)).add)
 
 
 def _login(registry: Registry) -> Login | None:

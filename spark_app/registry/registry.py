@@ -1,4 +1,4 @@
-"""The interface of a schema registry, and the ways in which asking it can fail."""
+"""The interfaces of a schema registry, and the ways in which asking it can fail."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Protocol
 
 from spark_app.registry.framing import SchemaId
 from tributary.contract.errors import TributaryError
+from tributary.contract.remedies import EditLakeFile
 
 _MOST_KEPT = 2_000
 
@@ -36,6 +37,46 @@ class SchemaRegistry(Protocol):
         """Return the Avro schema with this id.
 
         Raises `SchemaUnknown`, `RegistryAway` or `RegistryRefused`."""
+
+
+class SchemaRefused(TributaryError):
+    """A schema that the registry does not take."""
+
+
+def schema_refused(topic: str, found: str) -> SchemaRefused:
+    """Return the error for a schema that does not fit the earlier ones of the topic."""
+    return SchemaRefused(
+        "the schema registry refuses the schema of the topic's messages",
+        where=topic,
+        found=found,
+        expected="a schema that fits the registry's rules for the topic's earlier schemas",
+        remedy=[
+            "Change the query so that its columns fit, or relax the registry's rule for this topic.",
+            EditLakeFile("give the derived table another topic"),
+        ],
+    )
+
+
+class SchemaStore(Protocol):
+    """A registry that takes schemas for the values of topics."""
+
+    def add(self, topic: str, schema: str, /) -> SchemaId:
+        """Return the id of the schema of the topic's values, which the registry then has.
+
+        Raises `SchemaRefused`, `RegistryAway` or `RegistryRefused`."""
+
+
+@dataclass
+class KeptIds:
+    """A registry that asks another one for the id of each schema once."""
+
+    ask: Callable[[str, str], SchemaId]
+    _kept: dict[tuple[str, str], SchemaId] = field(default_factory=dict, repr=False)
+
+    def add(self, topic: str, schema: str) -> SchemaId:
+        if (topic, schema) not in self._kept:
+            self._kept[topic, schema] = self.ask(topic, schema)
+        return self._kept[topic, schema]
 
 
 @dataclass

@@ -15,6 +15,10 @@ _OPTIONS = {
     "spark.sql.session.timeZone": "UTC",
     # Column names that differ only in case are different columns.
     "spark.sql.caseSensitive": "true",
+    # Files and messages hold days before 1582 by the calendar of ISO 8601, as the databases do. By default,
+    # Spark refuses them.
+    "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
+    "spark.sql.avro.datetimeRebaseModeInWrite": "CORRECTED",
     # Batches are cached and read by key. Adaptive execution would only split each read into several jobs.
     "spark.sql.adaptive.enabled": "false",
     # A batch is cached for seconds only, and testing how well it compresses costs a sixth of its decoding.

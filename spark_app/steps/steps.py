@@ -75,7 +75,9 @@ class Steps(Protocol):
 
         A topic is left out if the files' metadata do not say, and the rows have to be read."""
 
-    def schema_and_payload(self, text: Column, known: Sequence[str]) -> Column:
+    def schema_and_payload(
+        self, text: Column, known: Sequence[str], examples: Sequence[bytes] = ()
+    ) -> Column:
         """Return `struct<known int, schema string, payload string>`, null if the text is no JSON object.
 
         known    the place of the document's schema in `known`; null if it is another one. Schemas are equal
@@ -83,20 +85,32 @@ class Steps(Protocol):
         schema   the schema in its canonical form; null if the document has none
         payload  the JSON of the payload as it is written; null if it is JSON's null. A document that is
                  neither `{"schema":…,"payload":…}` nor `{"payload":…}` is itself the payload
+
+        `examples` are documents with known schemas. Documents that begin like one of them may be read faster.
         """
 
     def canonical(self, schema: str) -> str:
         """Return the canonical form of a schema, which is the same for all of its texts."""
 
-    def read_payload(self, text: Column, wire: StructType, closed: ClosedStruct | None = None) -> Column:
-        """Return `struct<payload, problem string, has_unnamed boolean>`, null if the text is null.
+    def open_payload(self, text: Column, wire: StructType, closed: ClosedStruct | None = None) -> Column:
+        """Return what `read_payload` takes of the text.
 
-        `payload` is null if the text is not UTF-8 or is no JSON object. A value in it is null if it has
-        another type than in `wire`. `problem` is `not_utf8` or `mismatch` in these cases, otherwise null."""
+        `read_payload` uses it many times. So select it before, where its cost matters."""
 
-    def read_shape(self, text: Column, shapes: Sequence[ReadableShape]) -> Column:
+    def read_payload(self, opened: Column, wire: StructType, closed: ClosedStruct | None = None) -> Column:
+        """Return `struct<payload, problem string, has_unnamed boolean>`, null if the text was null.
+
+        `opened` is the result of `open_payload` with the same `wire` and `closed`. `payload` is null if the
+        text is not UTF-8 or is no JSON object. A value in it is null if it has another type than in `wire`.
+        `problem` is `not_utf8` or `mismatch` in these cases, otherwise null."""
+
+    def open_shape(self, text: Column, shapes: Sequence[ReadableShape]) -> Column:
+        """Return what `read_shape` takes of the text. Select it before, as the result of `open_payload`."""
+
+    def read_shape(self, opened: Column, shapes: Sequence[ReadableShape]) -> Column:
         """Return a struct with a field for each shape, by its name.
 
+        `opened` is the result of `open_shape` with the same shapes.
         The field of the first shape that the payload has is the result of `read_payload`. All other fields
         are null. The struct is null if the text is no JSON object or has none of the shapes."""
 

@@ -71,6 +71,14 @@ def erase_keys(
 
 
 def _bronze_of(table: TableIngest) -> BronzeSource:
+    if table.items is not None:
+        # The key of a record in bronze is its sequence number, so a search for an item's key finds none.
+        raise NotErased(
+            what="Keys can only be erased from tables that Debezium reads",
+            where=table.name,
+            found="a table of DynamoDB",
+            remedy="The records of its items stay in bronze: see docs/privacy.md, section DynamoDB.",
+        )
     source = table.parts.reader.older or table.source
     if not isinstance(source, BronzeSource):
         raise NotErased(what="A key can only be erased from bronze", where=table.name)

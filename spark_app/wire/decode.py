@@ -79,6 +79,7 @@ def change_type(columns: TableColumns) -> StructType:
 
 
 _POSITION = ("topic", "partition", "offset")
+_MOVES = ("moved_to", "moved_from")
 _NEEDS_NO_ESCAPE = re.compile(r"\w+", re.ASCII)
 _KEY_JSON_OPTIONS = {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX", "ignoreNullFields": "false"}
 
@@ -127,14 +128,10 @@ def _projections(
     events."""
     readable = [version for version in versions if version.refused is None]
     readers = [_VersionReader.of(number, version, columns, log) for number, version in enumerate(readable)]
-    readings, refused = [reader.reading for reader in readers], _refused(versions)
-    taken_apart = (
-        *map(F.col, EVENT.fieldNames()),
-        *documents(schemas_of(readable)),
-        *(column.alias(name) for name, column in opened(readings).items()),
-    )
+    refused = _refused(versions)
+    taken_apart = (*map(F.col, EVENT.fieldNames()), *documents(schemas_of(readable)))
     read = _read(readers, refused, columns, source_type(log))
-    selects = (taken_apart, _parsed(readers), read, _change(columns, log))
+    selects = (taken_apart, _opened(readers), _parsed(readers), read, _change(columns, log))
     return steps().projections(EVENT, "value", selects)
 
 
@@ -145,6 +142,16 @@ def _refused(versions: Sequence[SchemaVersion]) -> list[VersionReading]:
         for number, version in enumerate(versions)
         if version.refused is not None
     ]
+
+
+def _opened(readers: Sequence[_VersionReader]) -> tuple[Column, ...]:
+    """Return what parsing uses many times."""
+    found = opened([reader.reading for reader in readers])
+    return (
+        *map(F.col, (*_POSITION, "key", "value", KEY, VALUE)),
+        *(column.alias(name) for name, column in found.items()),
+        *(column for reader in readers for column in reader.opened_moves()),
+    )
 
 
 def _parsed(readers: Sequence[_VersionReader]) -> tuple[Column, ...]:
@@ -264,11 +271,19 @@ class _VersionReader:
     def moved_from(self) -> Column:
         return F.col(self.reading.name("moved_from"))["payload"]
 
-    def parsed_moves(self) -> list[Column]:
+    def opened_moves(self) -> list[Column]:
         return [
-            steps().read_payload(F.col(name), self.reading.key).alias(self.reading.name(name))
-            for name in ("moved_to", "moved_from")
+            steps().open_payload(F.col(name), self.reading.key).alias(self._opened_name(name))
+            for name in _MOVES
         ]
+
+    def parsed_moves(self) -> list[Column]:
+        key = self.reading.key
+        read = {name: steps().read_payload(F.col(self._opened_name(name)), key) for name in _MOVES}
+        return [column.alias(self.reading.name(name)) for name, column in read.items()]
+
+    def _opened_name(self, name: str) -> str:
+        return self.reading.name(f"opened_{name}")
 
     def has_key(self) -> Column:
         if not self.version.key:

@@ -59,8 +59,9 @@ def schemas_of(versions: Iterable[SchemaVersion]) -> SchemasOfForms:
 def new_schemas(events: DataFrame, known: SchemasOfForms, *, has_registry: bool = False) -> DataFrame:
     """Return the schemas that events carry or name and that are not among the known ones of their form.
 
-    `events` are `EVENT`. Columns: `form string, key string, value string, first_offset bigint`, at most
-    `MOST_NEW_SCHEMAS` in the order of their first appearance. `key` is null if a record's key has no schema.
+    `events` are `EVENT`. Columns: `form string, key string, value string, first_offset bigint, key_example
+    binary, value_example binary`, at most `MOST_NEW_SCHEMAS` in the order of their first appearance. `key` is
+    null if a record's key has no schema. The examples are of the first record.
     Schemas that events only name are among them if there is a registry. Reads every event."""
     found = F.coalesce(
         *[
@@ -72,15 +73,23 @@ def new_schemas(events: DataFrame, known: SchemasOfForms, *, has_registry: bool 
     )
     return (
         with_documents(events.where(F.col("value").isNotNull()), known)
-        .select("offset", found.alias("found"))
+        .select("offset", found.alias("found"), F.struct("key", "value").alias("example"))
         .where(F.col("found").isNotNull())
         .groupBy("found.form", "found.key", "found.value")
-        .agg(F.min("offset").alias("first_offset"), F.count("*").alias("events"))
+        .agg(
+            F.min("offset").alias("first_offset"),
+            F.min_by("example", "offset").alias("example"),
+            F.count("*").alias("events"),
+        )
         # Damaged bytes can name any schema. Most events name one that exists.
         .orderBy(F.desc("events"), "first_offset")
         .limit(MOST_NEW_SCHEMAS)
-        .drop("events")
         .orderBy("first_offset")
+        .select(
+            *("form", "key", "value", "first_offset"),
+            F.col("example.key").alias("key_example"),
+            F.col("example.value").alias("value_example"),
+        )
     )
 
 

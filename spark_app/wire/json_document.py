@@ -21,18 +21,25 @@ class KnownSchemas:
 
     keys: tuple[str, ...]
     values: tuple[str, ...]
+    key_examples: tuple[bytes, ...] = ()
+    value_examples: tuple[bytes, ...] = ()
 
     @staticmethod
     def of(known: Iterable[SchemaTexts]) -> KnownSchemas:
         found = tuple(known)
         keys = dict.fromkeys(texts.key for texts in found if texts.key is not None)
-        return KnownSchemas(tuple(keys), tuple(dict.fromkeys(texts.value for texts in found)))
+        return KnownSchemas(
+            tuple(keys),
+            tuple(dict.fromkeys(texts.value for texts in found)),
+            tuple(texts.key_example for texts in found if texts.key_example is not None),
+            tuple(texts.value_example for texts in found if texts.value_example is not None),
+        )
 
     def documents(self) -> tuple[Column, Column]:
         """Return the columns `VALUE` and `KEY` of an `EVENT`."""
         return (
-            steps().schema_and_payload(F.col("value"), self.values).alias(VALUE),
-            steps().schema_and_payload(F.col("key"), self.keys).alias(KEY),
+            steps().schema_and_payload(F.col("value"), self.values, self.value_examples).alias(VALUE),
+            steps().schema_and_payload(F.col("key"), self.keys, self.key_examples).alias(KEY),
         )
 
     def has_value_schema(self, texts: SchemaTexts) -> Column:

@@ -23,7 +23,7 @@ from tributary.contract.source import Decimals, Events
 
 Columns = tuple[tuple[str, ConnectSchema], ...]
 
-_VALUE_COLUMN = "value"
+_VALUE_COLUMN, _OPENED_VALUE, _OPENED_KEY = "value", "opened_value", "opened_key"
 
 
 class JsonWithSchemas:
@@ -44,18 +44,25 @@ class JsonWithSchemas:
     ) -> SchemaVersion:
         return read_schema_version(texts, policy.key, written.decimals)
 
-    def opened(self, _readings: Sequence[VersionReading], /) -> Mapping[str, Column]:
-        return {}
+    def opened(self, readings: Sequence[VersionReading]) -> Mapping[str, Column]:
+        found = {}
+        for reading in readings:
+            is_of_version = _carries(readings, reading)
+            payload = F.when(is_of_version, F.col(VALUE)["payload"])
+            found[reading.name(_OPENED_VALUE)] = steps().open_payload(payload, reading.value)
+            if reading.version.has_own_key:
+                key = F.when(is_of_version, F.col(KEY)["payload"])
+                found[reading.name(_OPENED_KEY)] = steps().open_payload(key, reading.key)
+        return found
 
     def parsed(self, readings: Sequence[VersionReading]) -> Mapping[str, Column]:
         found = {}
         for reading in readings:
-            is_of_version = _carries(readings, reading)
-            payload = steps().read_payload(F.col(VALUE)["payload"], reading.value)
-            found[reading.name(_VALUE_COLUMN)] = F.when(is_of_version, payload)
+            opened = F.col(reading.name(_OPENED_VALUE))
+            found[reading.name(_VALUE_COLUMN)] = steps().read_payload(opened, reading.value)
             if reading.version.has_own_key:
-                key = steps().read_payload(F.col(KEY)["payload"], reading.key)
-                found[reading.name(KEY_COLUMN)] = F.when(is_of_version, key)
+                opened_key = F.col(reading.name(_OPENED_KEY))
+                found[reading.name(KEY_COLUMN)] = steps().read_payload(opened_key, reading.key)
         return found
 
     def value(self, reading: VersionReading) -> Column:

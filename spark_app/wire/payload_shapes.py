@@ -160,22 +160,30 @@ A payload without a schema has the first shape whose names it has. No envelope h
 but a row can have columns with the names of an envelope's fields."""
 
 
-def read_in_its_shape(payload: Column, types: Mapping[Shape, StructType]) -> Column:
+def open_in_its_shape(payload: Column, types: Mapping[Shape, StructType]) -> Column:
+    """Return what `read_in_its_shape` takes of a payload (`Steps.open_shape`)."""
+    return steps().open_shape(payload, _readable(types))
+
+
+def read_in_its_shape(opened: Column, types: Mapping[Shape, StructType]) -> Column:
     """Return a struct with a field for each shape, in which only the payload's own shape is not null.
 
     That field is the result of `read_payload`. The struct is null if the text is no JSON object or has none
     of the shapes."""
-    found = [
+    return steps().read_shape(opened, _readable(types))
+
+
+def _readable(types: Mapping[Shape, StructType]) -> list[ReadableShape]:
+    return [
         ReadableShape(name, types[name], shape.row_in_payload, shape.names, shape.least_names)
         for name, shape in SHAPES.items()
         if name in types
     ]
-    return steps().read_shape(payload, found)
 
 
 def operation_of(payload: Column) -> Column:
     """Return the operation of a payload of any shape; null if it has none. The columns need not be known."""
     no_columns, source = StructType([]), StructType([*_OF_ALL_ENGINES])
     types = {name: shape.wire(no_columns, (), source) for name, shape in SHAPES.items()}
-    read = read_in_its_shape(payload, types)
+    read = read_in_its_shape(open_in_its_shape(payload, types), types)
     return F.coalesce(*[shape.operation(read[name]["payload"]) for name, shape in SHAPES.items()])

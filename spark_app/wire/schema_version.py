@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from spark_app.columns.table_columns import TableColumns
@@ -20,10 +20,13 @@ Metadata of such a row is in fields that begin with two underscores
 class SchemaTexts:
     """The schemas of a record's key and value, as its wire form writes them.
 
-    `key` is None if the key has no schema or the record has no key."""
+    `key` is None if the key has no schema or the record has no key. The examples are the bytes of a record
+    with these schemas, if one is known."""
 
     key: str | None
     value: str
+    key_example: bytes | None = field(default=None, compare=False, repr=False)
+    value_example: bytes | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True)

@@ -68,7 +68,8 @@ class SchemaVersions:
         seen = schemas_of((*self.learned, *self._unreadable, *self.refused))
         has_registry = self.registry is not None
         for row in new_schemas(events, seen, has_registry=has_registry).collect():
-            form, texts = row["form"], SchemaTexts(row["key"], row["value"])
+            form, examples = row["form"], (_bytes(row["key_example"]), _bytes(row["value_example"]))
+            texts = SchemaTexts(row["key"], row["value"], *examples)
             try:
                 found.append(learned_version(form, texts, self.policy, self.written, self.registry))
             except UnreadableSchema:
@@ -104,3 +105,7 @@ class SchemaVersions:
     @cached_property
     def _declared(self) -> tuple[SchemaVersion, ...]:
         return declared_versions(self.policy, self.written)
+
+
+def _bytes(value: bytearray | None) -> bytes | None:
+    return None if value is None else bytes(value)

@@ -50,7 +50,8 @@ def _unwrapped(line: Column) -> Column:
     """Return the line, or what is inside its `{"value":…}`. As text, no number loses a digit."""
     # Most lines need no parsing: their first name cannot be "value", however it is escaped.
     has_another_name = line.startswith('{"') & ~line.substr(3, 1).isin("v", "\\")
-    read = steps().read_payload(line, _WRAPPER, ClosedStruct())
+    opened = steps().open_payload(line, _WRAPPER, ClosedStruct())
+    read = steps().read_payload(opened, _WRAPPER, ClosedStruct())
     inside = read["payload"]["value"]
     has_only_value = read["problem"].isNull() & ~read["has_unnamed"]
     is_empty = F.size(F.json_object_keys(line)) == 0

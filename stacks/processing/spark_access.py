@@ -15,7 +15,12 @@ from stacks.kafka.access import Access, spark_access
 from stacks.kafka.cluster import KafkaCluster
 from stacks.lake.bucket import bucket_name
 from stacks.lake.bucket_access import use_of_key, writing
-from stacks.lake.schema_registry import reading_findings, schema_reading
+from stacks.lake.schema_registry import (
+    reading_findings,
+    schema_reading,
+    schema_writing,
+    writing_findings,
+)
 from stacks.lake.stack import LakeStack
 from stacks.processing.spark_package import SparkPackage
 from tributary.contract.aws_names import BucketKind
@@ -36,7 +41,7 @@ def job_access(
         *_writing(lake_stack, "quarantine"),
         *_on_folders(lake_stack),
         *_catalog_access(lake_stack),
-        *schema_reading(lake_stack),
+        *(schema_writing if _adds_schemas(lake_stack) else schema_reading)(lake_stack),
         *in_kafka.statements,
         *use_of_key(lake_stack.key, lake_stack.aws.region),
         # The group's ARN ends in `:*`, which covers its streams.
@@ -49,7 +54,7 @@ def job_access(
         statements,
         {
             **in_kafka.acknowledged,
-            **reading_findings(lake_stack),
+            **(writing_findings if _adds_schemas(lake_stack) else reading_findings)(lake_stack),
             **{objects_finding(lake_stack, kind, "*"): _OWN_BUCKET for kind in buckets},
             **{
                 f"AwsSolutions-IAM5[Resource::arn:<AWS::Partition>:s3:::{folder}/*]": _OWN_FOLDER
@@ -102,6 +107,11 @@ def _on_folders(stack: LakeStack) -> Iterator[iam.PolicyStatement]:
     for folder in _folders(stack):
         bucket = folder.partition("/")[0]
         yield from writing(f"arn:{Aws.PARTITION}:s3:::{bucket}", f"arn:{Aws.PARTITION}:s3:::{folder}/*")
+
+
+def _adds_schemas(stack: LakeStack) -> bool:
+    """Return whether the app gives the registry schemas: those of derived tables' messages."""
+    return any(table.writes_avro for _, table in stack.lake.derived)
 
 
 def _on_bronze(stack: LakeStack) -> Iterator[iam.PolicyStatement]:

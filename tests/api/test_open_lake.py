@@ -247,6 +247,21 @@ def test_each_state_is_read_back_by_its_instant_and_by_a_time(
         things.as_of("noon")
 
 
+def test_the_changes_between_two_commits_are_the_rows_that_differ(
+    written: Written, lake: tributary.OpenLake
+) -> None:
+    things, (first, changed, last) = lake.table("things"), sorted(written.states)
+    found = things.changes(since=first)
+    assert (found.since, found.until) == (first, last)
+    assert [found.inserted["name"].to_pylist(), found.updated["name"].to_pylist()] == [["three"], ["uno"]]
+    assert found.deleted["name"].to_pylist() == ["two"]
+    assert things.changes(first, changed).deleted["name"].to_pylist() == ["two"]
+    nothing = things.changes(found.until)
+    assert [rows.num_rows for rows in (nothing.inserted, nothing.updated, nothing.deleted)] == [0, 0, 0]
+    with pytest.raises(tributary.NotAMoment, match="end before they begin"):
+        things.changes(last, first)
+
+
 def test_history_and_quarantine_show_every_event_s_result(written: Written, lake: tributary.OpenLake) -> None:
     things = lake.table("things")
     latest, changes, _ = things.history()

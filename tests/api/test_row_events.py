@@ -73,6 +73,16 @@ def test_every_event_of_the_key_is_there_once_and_in_order(bronze: SubTreeFileSy
     assert found[2].before == {"id": 1, "a": 2}
 
 
+@pytest.mark.parametrize("key", [{"order": "1"}, {"id": "1", "line": "2"}, {}])
+def test_a_key_of_other_columns_is_refused_with_the_columns_of_the_table_s_key(
+    bronze: SubTreeFileSystem, key: dict[str, str]
+) -> None:
+    with pytest.raises(NotAKey, match="expected id=…"):
+        read_row_events(bronze, "bronze", NAMESPACE, TOPIC, key, EventPayloads())
+    for other in ("7", "abc", {"id": "7"}):
+        assert read_row_events(bronze, "bronze", NAMESPACE, TOPIC, other, EventPayloads()) == ()
+
+
 def test_a_topic_without_files_has_no_events(bronze: SubTreeFileSystem) -> None:
     assert read_row_events(bronze, "bronze", NAMESPACE, "shop.web.public.none", "1", EventPayloads()) == ()
 

@@ -7,7 +7,7 @@ import pytest
 
 from spark_app.columns import table_columns
 from tributary.api.rows import APP_COLUMNS
-from tributary.api.sql import QueryError, named_in, query_arrow
+from tributary.api.sql import Limits, QueryError, named_in, query_arrow
 from tributary.contract.table_name import TableName
 
 ORDERS = TableName("shop", "public", "orders")
@@ -98,3 +98,25 @@ def test_moments_are_in_utc_in_any_time_zone_of_the_machine(monkeypatch: pytest.
 def test_the_app_s_columns_are_known_here_as_the_app_declares_them() -> None:
     declared = (*table_columns.APP_COLUMNS.fieldNames(), table_columns.DELETED)
     assert declared == APP_COLUMNS
+
+
+def test_an_answer_that_is_larger_than_the_limit_ends_the_query_before_it_is_in_memory() -> None:
+    limits = Limits(seconds=60, memory="50MB")
+    with pytest.raises(QueryError, match=r"The answer is too large: expected at most 50 MB"):
+        query_arrow({}, "SELECT * FROM range(10_000_000_000)", limits)
+    assert query_arrow({}, "SELECT * FROM range(1_000_000)", limits).num_rows == 1_000_000
+    assert query_arrow({}, "SELECT 1 AS n WHERE false", limits).schema == pa.schema({"n": pa.int32()})
+
+
+@pytest.mark.parametrize(
+    "query", ["SELECT count(*) FROM range(100_000_000_000)", "SELECT * FROM range(10_000_000_000)"]
+)
+def test_a_query_ends_when_its_time_is_over(query: str) -> None:
+    with pytest.raises(QueryError, match=r"The query takes longer than 0\.2 seconds"):
+        query_arrow({}, query, Limits(seconds=0.2, memory="100GB"))
+
+
+def test_an_error_in_a_row_of_a_limited_query_is_told_as_such() -> None:
+    query = "SELECT CASE WHEN range > 500_000 THEN error('row ' || range) END FROM range(1_000_000)"
+    with pytest.raises(QueryError, match="row 5"):
+        query_arrow({}, query, Limits(seconds=60, memory="1GB"))

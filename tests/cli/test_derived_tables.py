@@ -12,7 +12,9 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from tests.cli.test_whole_pipeline import Tributary
+from tributary.api.event_payloads import EventPayloads
 from tributary.local.pipeline import down
+from tributary.local.registry import registry_of
 from tributary.local.state import StateFolder
 
 pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(1800)]
@@ -24,6 +26,8 @@ name = "cli-derived"
 engine = "postgres"
 database = "shop"
 tables = ["public.*"]
+[registry]
+kind = "apicurio"
 [topic.purchases]
 topic = "purchases"
 columns = { id = "bigint", customer = "bigint", amount = "numeric(9,2)", at = "timestamp with time zone" }
@@ -45,6 +49,11 @@ file = "by_window.sql"
 key = ["id"]
 sql = "SELECT p.id, c.country, p.amount FROM purchases p LEFT JOIN customers c ON c.id = p.customer"
 topic = "enriched"
+topic_format = "avro"
+[derived.raises]
+key = ["id"]
+python = "raises.py"
+inputs = ["orders"]
 [derived.broken]
 key = ["id"]
 sql = "SELECT id, no_such_column FROM orders"
@@ -52,6 +61,10 @@ sql = "SELECT id, no_such_column FROM orders"
 WINDOWS = """
 SELECT window.start AS window_start, count(*) AS purchases
 FROM purchases GROUP BY window(at, '10 minutes', '5 minutes')
+"""
+RAISES = """
+def derive(orders):
+    raise ValueError("boom")
 """
 SCHEMA = """
 CREATE TABLE customers (id bigint PRIMARY KEY, country text);
@@ -67,6 +80,7 @@ def tributary(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tributary]:
     command = Tributary(folder / "lake.toml", folder / "state")
     command.lake_file.write_text(LAKE)
     (folder / "by_window.sql").write_text(WINDOWS)
+    (folder / "raises.py").write_text(RAISES)
     try:
         command.run("up")
         with command.connect() as connection:
@@ -95,13 +109,14 @@ def send(tributary: Tributary, *events: tuple[int, int, str]) -> None:
 
 
 def enriched(tributary: Tributary) -> list[dict[str, Any]]:
-    """Return the values in the output topic."""
+    """Return the values in the output topic, whose schemas are in the registry."""
+    payloads = EventPayloads(registry_of(tributary.workspace.lake, tributary.workspace.settings))
     bootstrap = tributary.workspace.settings.kafka_bootstrap
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "test", "enable.auto.commit": False})
     consumer.assign([TopicPartition("enriched", 0, 0)])
     found = consumer.consume(100, timeout=10)
     consumer.close()
-    return [json.loads(message.value() or b"null") for message in found]
+    return [payloads.read(message.value()) for message in found]
 
 
 def rows(tributary: Tributary, sql: str) -> list[list[Any]]:
@@ -112,6 +127,7 @@ def test_derived_tables_follow_the_database_and_the_events(tributary: Tributary)
     send(tributary, (1, 1, "12:01"), (2, 2, "12:07"), (2, 2, "12:07"))
     told = tributary.run("derive", status=1)
     assert "no_such_column" in told, "one broken table stops no other"
+    assert "raises.py, line 3" in told
     assert rows(tributary, "SELECT country FROM large") == [["US"]]
     with tributary.connect() as connection:
         connection.execute("DELETE FROM orders WHERE id = 3")
@@ -131,5 +147,5 @@ def test_derived_tables_follow_the_database_and_the_events(tributary: Tributary)
     by_id = {one["id"]: one["country"] for one in enriched(tributary)}
     assert by_id == {1: "US", 2: "DE", 3: "DE"}
     states = {one["table"]: one["state"] for one in tributary.json("status", status=1)["tables"]}
-    assert states["derived.tables.broken"] == "blocked"
+    assert states["derived.tables.broken"] == states["derived.tables.raises"] == "blocked"
     assert states["derived.tables.by_country"] == "well"

@@ -20,8 +20,11 @@ from tributary.aws.session import AwsSession
 from tributary.cli import main
 from tributary.contract.aws_names import METRICS_NAMESPACE, Output
 from tributary.contract.lake import parse_lake
+from tributary.contract.orphan import DecidedOrphan, Decision, orphan_name
+from tributary.contract.orphan import to_json as orphan_json
 from tributary.contract.remedies import RebuildTable
 from tributary.contract.table_name import TableName
+from tributary.operations.snapshots.record_files import definitions_name
 from tributary.operations.verify.record import (
     CheckedPart,
     FoundRow,
@@ -31,6 +34,7 @@ from tributary.operations.verify.record import (
 )
 
 DEBEZIUM, SINK = "tributary-shop-shop-debezium", "tributary-shop-bronze-iceberg"
+LAKE_NAMES = parse_lake(LAKE).names
 BLOCKED = Outcome(
     "blocked",
     "2026-11-20T10:00:00+00:00",
@@ -282,3 +286,53 @@ def test_a_missing_stack_is_reported(capsys: pytest.CaptureFixture[str]) -> None
     boto3.client("cloudformation", REGION).delete_stack(StackName=NAMES.stack("connect"))
     assert main.run(["status", "--aws"]) == 1
     assert "stack tributary-shop-connect" in capsys.readouterr().err
+
+
+def test_an_orphan_is_shown_with_the_command_until_somebody_decides(
+    deployed: Deployed, msk_connect: MskConnect, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`old` is of a source that the lake file no longer has, and `dropped` was gone at the last look."""
+    deployed.put_silver_table("orders")
+    deployed.put_silver_table("dropped")
+    deployed.put("silver", "sold/public/old/.hoodie/20260101000000000.deltacommit")
+    look = {"tables": {}, "gone": ["shop.public.dropped"]}
+    deployed.put("quarantine", definitions_name("shop"), json.dumps(look))
+    msk_connect.has(debezium="RUNNING", sink="RUNNING")
+    assert main.run(["status", "--aws"]) == 0
+    out = capsys.readouterr().out
+    assert (
+        "shop.public.dropped is an orphan: its source no longer has it. Its rows stay as they are, until you "
+        "decide: tributary orphans keep 'shop.public.dropped' --aws, or tributary orphans remove "
+        "'shop.public.dropped' --aws"
+    ) in out
+    assert "sold.public.old is an orphan: the lake file has no [source.sold]." in out
+    assert "shop.public.orders is an orphan" not in out
+
+
+@pytest.mark.parametrize(
+    ("decision", "is_stored", "state", "exit_status"),
+    [
+        ("kept", True, "kept", 0),
+        ("removed", True, "removal interrupted", 1),
+        ("removed", False, None, 0),
+    ],
+)
+def test_a_decided_orphan_is_shown_as_what_became_of_it(
+    deployed: Deployed,
+    msk_connect: MskConnect,
+    capsys: pytest.CaptureFixture[str],
+    decision: Decision,
+    is_stored: bool,
+    state: str | None,
+    exit_status: int,
+) -> None:
+    table = TableName("sold", "public", "old")
+    path = LAKE_NAMES.table_path(table)
+    if is_stored:
+        deployed.put("silver", f"{path}/.hoodie/20260101000000000.deltacommit")
+    decided = DecidedOrphan(table, decision, None, "2026-11-20T10:00:00+00:00")
+    deployed.put("quarantine", orphan_name(path), orphan_json(decided))
+    msk_connect.has(debezium="RUNNING", sink="RUNNING")
+    found_status, found = status(capsys)
+    assert found_status == exit_status
+    assert {one["table"]: one["state"] for one in found["tables"]} == ({str(table): state} if state else {})

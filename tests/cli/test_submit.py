@@ -559,8 +559,28 @@ def test_a_dry_run_without_an_account_or_a_deployed_lake_has_placeholders(
     assert "Each <…> stands for an output of a stack" in told.err
 
 
-def test_nothing_is_stopped_without_an_account_not_even_in_a_dry_run() -> None:
-    assert main.run(["submit", "stop", "--dry-run"]) == 1
+@pytest.mark.parametrize(
+    ("lake", "operation", "found"),
+    [
+        (LAKE, "AddJobFlowSteps", "<YARN application of the running job>"),
+        (SERVERLESS, "CancelJobRun", "<tributary-shop-processing EmrServerlessApplicationId>"),
+    ],
+)
+def test_a_dry_run_shows_how_a_job_would_be_stopped_without_an_account(
+    lake: str, operation: str, found: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "lake.toml").write_text(lake)
+    assert main.run(["submit", "stop", "--dry-run"]) == 0
+    told = capsys.readouterr()
+    assert json.loads(told.out)["operation"] == operation
+    assert found in told.out
+    if operation == "AddJobFlowSteps":
+        assert "<tributary-shop-processing RuntimeRoleArn>" in told.out
+    assert "Each running job gets such a request" in told.err
+
+
+def test_nothing_is_stopped_without_an_account() -> None:
+    assert main.run(["submit", "stop"]) == 1
 
 
 def test_a_job_of_an_environment_is_one_of_its_own_lake(

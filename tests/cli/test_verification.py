@@ -29,7 +29,14 @@ from tributary.operations.verify.check import SHARE_OF_THE_OTHERS, Sides, choose
 from tributary.operations.verify.database_side import FromRows, InDatabase, Load
 from tributary.operations.verify.lake_side import LakeSide
 from tributary.operations.verify.record import CheckedPart, FoundRow, Verification, from_json, to_json
-from tributary.operations.verify.view import cause_of, sentence, verified_text
+from tributary.operations.verify.view import (
+    SNAPSHOT,
+    SNAPSHOT_ON_AWS,
+    cause_of,
+    sentence,
+    verification_facts,
+    verified_text,
+)
 
 NAME = TableName("shop", "public", "things")
 ENGINE = PostgresEngine()
@@ -409,28 +416,42 @@ def found(*rows: FoundRow, problem: str | None = None, equal_us: int | None = 1_
 
 
 @pytest.mark.parametrize(
-    ("rows", "quarantined", "cause"),
+    ("rows", "cause"),
     [
-        ([FoundRow({"id": "1"}, "changed", {"a": ("1", "2")})], 0, "Only the column a differs"),
-        (
-            [FoundRow({"id": "1"}, "changed", {"a": ("1", "2")})],
-            3,
-            "Correct the rows in the database, or replay",
-        ),
-        ([FoundRow({"id": "1"}, "changed", {"a": ("1", "2")})], 1, "1 of its events is in quarantine"),
-        ([FoundRow({"id": "1"}, "missing", {})], 0, "missing in the lake"),
-        ([FoundRow({"id": "1"}, "extra", {})], 0, "dropped or detached partition"),
-        ([FoundRow({"id": "1"}, "repeated", {})], 0, "rebuild the table"),
-        ([FoundRow({"id": "1"}, "extra", {}), FoundRow({"id": "2"}, "missing", {})], 0, "lost its position"),
+        ([FoundRow({"id": "1"}, "changed", {"a": ("1", "2")})], "Only the column a differs"),
+        ([FoundRow({"id": "1"}, "missing", {})], "missing in the lake"),
+        ([FoundRow({"id": "1"}, "extra", {})], "dropped or detached partition"),
+        ([FoundRow({"id": "1"}, "repeated", {})], "rebuild the table"),
+        ([FoundRow({"id": "1"}, "extra", {}), FoundRow({"id": "2"}, "missing", {})], "lost its position"),
     ],
 )
-def test_differences_come_with_their_likely_cause_and_the_command(
-    rows: list[FoundRow], quarantined: int, cause: str
-) -> None:
-    one = replace(found(*rows), cause=cause_of(found(*rows), quarantined))
+def test_differences_come_with_their_likely_cause_and_the_command(rows: list[FoundRow], cause: str) -> None:
+    one = replace(found(*rows), cause=cause_of(found(*rows), 0))
     assert cause in sentence(one)
-    assert "tributary snapshot 'shop.public.things'" in sentence(one)
+    assert "To read it again, run tributary snapshot 'shop.public.things'" in sentence(one)
     assert verified_text(one) == f"{len(rows)} differ"
+
+
+@pytest.mark.parametrize(
+    ("quarantined", "cause"),
+    [(1, "1 of its events is in quarantine"), (3, "Correct the rows in the database, or replay")],
+)
+def test_rows_that_may_differ_by_events_in_quarantine_are_not_to_be_read_again_first(
+    quarantined: int, cause: str
+) -> None:
+    different = found(FoundRow({"id": "1"}, "changed", {"a": ("1", "2")}))
+    one = replace(different, cause=cause_of(different, quarantined), quarantined=quarantined)
+    assert cause in sentence(one)
+    assert "see tributary quarantine list 'shop.public.things'." in sentence(one)
+    assert "If it still differs after that, run tributary snapshot" in sentence(one)
+    for snapshot, remedy in (
+        (SNAPSHOT, "tributary quarantine list 'shop.public.things'"),
+        (SNAPSHOT_ON_AWS, "tributary console --aws"),
+    ):
+        facts = verification_facts(one, snapshot)
+        assert facts is not None
+        assert facts["remedy"] == remedy
+    assert from_json(to_json(one)) == one
 
 
 def test_a_table_says_since_when_it_is_equal_or_why_it_is_not_verified() -> None:

@@ -482,6 +482,7 @@ def test_a_browser_shows_the_pipeline_its_tables_a_row_and_what_is_wrong(tributa
         pages.draw_an_answer(walk, "SELECT city, count(*) AS n FROM customers GROUP BY ALL")
         _see_boards(tributary, walk)
         pages.fit_on_a_phone(walk, "shop.public.orders")
+        pages.read_every_text(walk, "shop.public.orders")
 
         pages.reach_a_table_by_keyboard(walk, "shop.public.orders")
         pages.see_the_alerts(walk, "quarantine", "0 events", "blocked")
@@ -628,6 +629,7 @@ def test_a_table_blocked_by_a_changed_type_shows_it_until_a_rebuild(tributary: T
     with served(tributary.lake_file, tributary.state) as address, chromium() as browser:
         walk = Walk(address, browser)
         pages.see_what_is_wrong(walk, "shop.public.orders", "found string, expected decimal(10,2)")
+        pages.read_every_text(walk, "shop.public.orders")
         pages.press(walk, "/table/shop.public.orders", "Rebuild", ends_with="shop.public.orders has")
         assert walk.problems == []
     tributary.run("ingest")  # The snapshot of the rewritten rows ends.

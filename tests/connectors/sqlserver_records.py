@@ -1,4 +1,4 @@
-"""Records that Debezium's own classes for SQL Server make of rows as the JDBC driver reads them.
+"""Records that Debezium's own classes for SQL Server write for rows as the JDBC driver reads them.
 
 No server runs here. So the rows, their types and LSNs are ours, after the driver's and Debezium's sources.
 From there on, everything is Debezium's: the schemas, the conversion of values, the positions, the JSON."""

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.committed import RENEW
+from tests.console.contrast import unreadable_texts
 from tests.console.walk import Walk
 from tributary.console.pages.frame import table_path
 
@@ -193,23 +194,29 @@ def search_a_log(walk: Walk, part: str, text: str, *, found: str) -> None:
 
 def fit_on_a_phone(walk: Walk, table: str) -> None:
     """No page is wider than a phone in the dark."""
-    for path in (
-        "/",
-        "/tables",
-        table_path(table),
-        "/row",
-        "/quarantine",
-        "/alerts",
-        "/logs?part=connect",
-        "/ask",
-        "/boards",
-    ):
+    for path in _all_pages(table):
         with walk.page(path, viewport={"width": 390, "height": 800}, color_scheme="dark") as page:
             page.get_by_role("link", name="Pipeline").wait_for()
             page.wait_for_timeout(300)
             assert page.evaluate("document.documentElement.scrollWidth") <= 390, path
             dark = page.evaluate("getComputedStyle(document.body).backgroundColor")
             assert dark != "rgb(255, 255, 255)", path
+
+
+def read_every_text(walk: Walk, table: str) -> None:
+    """Every text on every page has enough contrast, by day and in the dark."""
+    for path in _all_pages(table):
+        with walk.page(path) as page:
+            page.get_by_role("link", name="Pipeline").wait_for()
+            for scheme in ("light", "dark"):
+                page.emulate_media(color_scheme=scheme)
+                page.wait_for_timeout(700)
+                assert unreadable_texts(page) == [], (path, scheme)
+
+
+def _all_pages(table: str) -> tuple[str, ...]:
+    paths = ("/", "/tables", table_path(table), "/row", "/quarantine", "/alerts")
+    return (*paths, "/logs?part=connect", "/ask", "/boards")
 
 
 def keep(page: Page, name: str, *, settled: float = 2, height: int = 720) -> None:

@@ -14,6 +14,7 @@ import pytest
 from tributary.api.sql import query_arrow
 from tributary.console.board_answers import BoardAnswers
 from tributary.console.charts import chart_options
+from tributary.console.colors import QUIET_COLOR
 from tributary.console.pages.boards import board_path, figure_text, file_name
 from tributary.contract.boards.board import BoardError, parse_board
 from tributary.operations.boards.answers import Figure, Lines, Points, Slices, shown
@@ -28,15 +29,15 @@ KEYS = {
 ANSWER = pa.table({HOSTILE: [HOSTILE, "b"], "n": [1, 2], "m": [4, 1]})
 
 
-def _keys(value: Any) -> Iterator[str]:
+def _entries(value: Any) -> Iterator[tuple[str, Any]]:
     match value:
         case dict():
             for key, inner in value.items():
-                yield key
-                yield from _keys(inner)
+                yield key, inner
+                yield from _entries(inner)
         case list():
             for inner in value:
-                yield from _keys(inner)
+                yield from _entries(inner)
 
 
 @pytest.mark.parametrize("chart", KEYS)
@@ -46,9 +47,11 @@ def test_no_value_of_the_lake_becomes_a_key_or_html(chart: str) -> None:
     what = shown(tile, ANSWER, "T")
     assert isinstance(what, Lines | Slices | Points)
     options = chart_options(tile, what)
-    keys = set(_keys(options))
+    keys = {key for key, _ in _entries(options)}
     assert HOSTILE not in keys
-    assert not {key for key in keys if key.startswith(":")}
+    assert {(key, code) for key, code in _entries(options) if key.startswith(":")} == {
+        (":color", QUIET_COLOR)
+    }
     assert "formatter" not in keys
     assert options["tooltip"]["renderMode"] == "richText"
     assert json.loads(json.dumps(options)) == options

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from connectors.engines.source_log import SourceLog
+from connectors.engines.database_log import DatabaseLog
 from tests.console.views import ORDERS, USERS, blocked, commit, left_out, trends_of, view_of, well
 from tributary.api.row_events import is_of, parse_key
 from tributary.console.pages.alerts import limits_of
@@ -77,7 +77,7 @@ def test_what_needs_a_person_is_listed() -> None:
 def test_a_first_snapshot_is_shown_with_the_rows_that_are_still_to_come() -> None:
     events = TableName("web", "public", "events")
     behind = replace(well(behind=60), ended=100)
-    log = SourceLog(first={ORDERS: 400, events: 50})
+    log = DatabaseLog(first={ORDERS: 400, events: 50})
     view = replace(view_of(behind, left_out()), logs={"web": log})
     assert view.catching_up() == (
         CatchingUp(ORDERS, 40, 100, 400, is_new=True),
@@ -96,7 +96,7 @@ def test_a_table_without_a_commit_is_part_of_a_first_snapshot_until_it_has_one()
 
 def test_a_table_that_has_much_to_apply_is_shown_unless_it_stands() -> None:
     late = replace(well(behind=3000), ended=5000)
-    view = replace(view_of(late), logs={"web": SourceLog()})
+    view = replace(view_of(late), logs={"web": DatabaseLog()})
     assert view.catching_up() == (CatchingUp(ORDERS, 2000, 5000, 5000),)
     text = catching_up_text(5000, 5000, 2000, trends_of(view), is_first=False)
     assert text == "3,000 events in Kafka are not in the lake yet"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from connectors.connect_rest import ConnectorStatus, TaskStatus
-from connectors.engines.source_log import SourceLog
+from connectors.engines.database_log import DatabaseLog
 from spark_app.ledger.ledger import Ledger, SourceTimes
 from spark_app.run.outcome import Outcome
 from tributary.api.timeline import Commit
@@ -61,7 +61,7 @@ def pipeline_found(connector: str = "RUNNING") -> PipelineStatus:
 def view_of(*tables: TableState, connector: str = "RUNNING", problem: str | None = None) -> LakeView:
     shown = pipeline_of(pipeline_found(connector), plain_words)
     steps = ChosenSteps("plain", "the jar is missing", "auto", "2026-01-02T03:04:05+00:00")
-    logs = {"web": SourceLog(kept=5_000_000, unread=1000), "crm": SourceLog(behind=2.0)}
+    logs = {"web": DatabaseLog(kept=5_000_000, unread=1000), "crm": DatabaseLog(behind=2.0)}
     return LakeView(NOW, shown, tables, problem, steps, logs, quarantined={ORDERS: 3})
 
 

@@ -105,18 +105,37 @@ VERIFY = some(
 )
 
 
+def _with_what_has_a_format(derived: dict[str, Any]) -> dict[str, Any]:
+    """Return the entries without the formats of outputs that the table does not have."""
+    lacking = [("topic_format", "topic"), ("format", "folder")]
+    return {
+        name: value
+        for name, value in derived.items()
+        if not any(name == option and of not in derived for option, of in lacking)
+    }
+
+
+def _with_outputs_of_their_own(tables: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Return the derived tables with topics and folders that no other one has."""
+    return {
+        name: table | {output: f"{table[output]}.{name}" for output in ("topic", "folder") if output in table}
+        for name, table in tables.items()
+    }
+
+
 DERIVED = st.dictionaries(
     st.from_regex(r"totals_[a-z]{1,4}", fullmatch=True),
     some(
         {"key": st.just(["country", "year"]), "sql": st.just("SELECT country, year FROM sales")},
         topic=st.just("shop.totals"),
+        topic_format=st.sampled_from(["json", "avro"]),
         folder=st.sampled_from(["s3://shop-files/totals", "/tmp/totals"]),
         format=st.sampled_from(["csv", "parquet"]),
         console=st.booleans(),
-    ),
+    ).map(_with_what_has_a_format),
     min_size=1,
     max_size=2,
-)
+).map(_with_outputs_of_their_own)
 
 
 @st.composite
@@ -177,7 +196,10 @@ def lake_files(draw: st.DrawFn) -> dict[str, Any]:
     ports = draw(st.lists(st.integers(1, 65535), min_size=5, max_size=5, unique=True))
     names = ("postgres_port", "kafka_port", "connect_port", "s3_port", "apicurio_port")
     local = {name: port for name, port in zip(names, ports, strict=True) if draw(st.booleans())}
-    writes_avro = any(source.get("format") == "avro" for source in sources.values())
+    derived = draw(DERIVED) if draw(st.booleans()) and "derived" not in sources else {}
+    writes_avro = any(source.get("format") == "avro" for source in sources.values()) or any(
+        table.get("topic_format") == "avro" for table in derived.values()
+    )
     return {
         "lake": {"name": draw(LAKE_NAMES)},
         **({"registry": draw(registries())} if writes_avro or draw(st.booleans()) else {}),
@@ -187,7 +209,7 @@ def lake_files(draw: st.DrawFn) -> dict[str, Any]:
         **({"local": local} if local else {}),
         **({"alerts": draw(ALERTS)} if draw(st.booleans()) else {}),
         **({"verify": draw(VERIFY)} if draw(st.booleans()) else {}),
-        **({"derived": draw(DERIVED)} if draw(st.booleans()) and "derived" not in sources else {}),
+        **({"derived": derived} if derived else {}),
         **({"bronze": draw(BRONZE)} if draw(st.booleans()) else {}),
     }
 

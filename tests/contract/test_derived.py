@@ -57,6 +57,32 @@ def derived(name: str, sql: str) -> str:
         ('[derived.A]\nkey = ["id"]\nsql = "x"\n', "lower-case letters"),
         ('[derived.purchases]\nkey = ["id"]\nsql = "x"\n', "a topic and a derived table with one name"),
         ('[derived.a]\nkey = ["id"]\nsql = "x"\ntopic = "purchases"\n', "a topic that is also read"),
+        (
+            '[derived.a]\nkey = ["id"]\nsql = "x"\ntopic_format = "avro"\n[registry]\nkind = "glue"\n',
+            r"\[derived.a\].topic_format: a format of nothing: found no topic",
+        ),
+        (
+            '[derived.a]\nkey = ["id"]\nsql = "x"\ntopic = "a"\nformat = "csv"\n',
+            r"\[derived.a\].format: a format of nothing: found no folder",
+        ),
+        (
+            '[derived.a]\nkey = ["id"]\nsql = "x"\ntopic = "a"\ntopic_format = "avro"\n',
+            r"\[derived.a\].topic_format: Avro without a schema registry",
+        ),
+        (
+            '[derived.a]\nkey = ["id"]\nsql = "x"\ntopic = "shop.shop.public.orders"\n',
+            "a topic of the lake itself: found shop.shop.public.orders",
+        ),
+        (
+            '[derived.a]\nkey = ["id"]\nsql = "x"\ntopic = "__tributary.shop.connect-offsets"\n',
+            "a topic of the lake itself",
+        ),
+        (
+            '[topic.b]\ncolumns = { kafka_offset = "bigint" }\n',
+            "column of every topic has: found kafka_offset",
+        ),
+        ('[topic.b]\ncolumns = { n = "numeric(39,2)" }\n', r"Spark cannot hold: found n: numeric\(39,2\)"),
+        ('[topic.b]\ncolumns = { n = "numeric(3,4)" }\n', r"Spark cannot hold: found n: numeric\(3,4\)"),
         ('[topic.b]\ncolumns = { id = "bytea" }\n', "a type that JSON cannot bring: found id: bytea"),
         ('[topic.b]\ncolumns = { id = "bigint" }\nevent_time = "id"\n', "no time of an event: found id"),
         ('[topic.b]\ncolumns = { id = "bigint" }\nwatermark = "1m"\n', "a watermark without a time"),
@@ -66,6 +92,30 @@ def derived(name: str, sql: str) -> str:
 def test_a_mistake_is_told_with_its_entry(text: str, told: str) -> None:
     with pytest.raises(LakeFileError, match=told):
         lake(text)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "told"),
+    [
+        ('topic = "t"', 'topic = "t"', "a topic of two derived tables: found t"),
+        ('folder = "s3://b/x"', 'folder = "s3://b/x/"', "a folder of two derived tables: found s3://b/x/"),
+        ('folder = "s3://b/x"', 'folder = "s3://b/x/y"', "a folder of two derived tables: found s3://b/x/y"),
+        ('folder = "s3://b/x/y"', 'folder = "s3://b/x"', "a folder of two derived tables: found s3://b/x"),
+    ],
+)
+def test_two_derived_tables_cannot_write_the_same_output(one: str, other: str, told: str) -> None:
+    text = f"{derived('a', 'SELECT 1')}{one}\n{derived('b', 'SELECT 1')}"
+    with pytest.raises(LakeFileError, match=told):
+        lake(f"{text}{other}\n")
+    for apart in ('topic = "u"', 'folder = "s3://b/xy"'):
+        assert len(lake(f"{text}{apart}\n").derived) == 2
+
+
+def test_a_lake_with_aws_writes_no_folder_of_one_machine() -> None:
+    text = f'{derived("a", "SELECT 1")}folder = "/tmp/totals"\n'
+    assert lake(text).derived
+    with pytest.raises(LakeFileError, match=r"\[derived.a\].folder: a folder of one machine .*found /tmp"):
+        lake(f'{text}[aws]\nregion = "eu-west-1"\n')
 
 
 def test_a_derived_table_cannot_have_the_name_of_a_table_that_a_source_names() -> None:
@@ -127,6 +177,9 @@ def test_windows_of_time_leave_the_names_at_their_places() -> None:
         ("DELETE FROM orders", "not one SELECT"),
         ("SELECT id, now() AS at FROM orders", "does not follow from its inputs alone"),
         ("SELECT id FROM orders WHERE day > current_date", "does not follow from its inputs alone"),
+        ("SELECT reflect('java.util.UUID', 'randomUUID') AS id FROM orders", "does not follow from"),
+        ("SELECT id FROM orders TABLESAMPLE (10 PERCENT)", "does not follow from its inputs alone"),
+        ("SELECT id FROM derived.tables.no", "a derived table that the lake file does not have: found no"),
         ("SELECT uuid() AS id FROM orders", "does not follow from its inputs alone"),
         ("SELECT id FROM other.public.orders", "unknown source: found other.public.orders"),
         ("SELECT id FROM a", "found a reads a"),

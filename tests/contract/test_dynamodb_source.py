@@ -120,6 +120,36 @@ def test_a_mistake_is_named(entries: str, message: str) -> None:
     assert re.search(message, str(error.value)), str(error.value)
 
 
+@pytest.mark.parametrize(
+    ("stream", "entries"),
+    [
+        (ARN, ""),
+        ("changes", 'region = "eu-central-1"'),
+    ],
+)
+def test_two_sources_do_not_share_a_stream(stream: str, entries: str) -> None:
+    other = f'[source.other]\nengine = "dynamodb"\ntables = ["x"]\nstream = "{stream}"\n{entries}'
+    with pytest.raises(LakeFileError, match=r"the source web reads the same stream.*found " + stream):
+        parse_lake(f"{_lake()}\n{other}")
+
+
+@pytest.mark.parametrize(
+    ("stream", "entries"),
+    [
+        ("others", 'region = "eu-central-1"'),
+        (ARN.replace("1111", "4444"), ""),
+        ("changes", 'region = "us-east-1"'),
+        (
+            "changes",
+            'region = "eu-central-1"\nendpoints = { kinesis = "http://h:1", dynamodb = "http://h:2" }',
+        ),
+    ],
+)
+def test_two_sources_have_streams_with_one_name_in_different_places(stream: str, entries: str) -> None:
+    other = f'[source.other]\nengine = "dynamodb"\ntables = ["x"]\nstream = "{stream}"\n{entries}'
+    assert len(parse_lake(f"{_lake()}\n{other}").sources) == 2
+
+
 @pytest.mark.parametrize("tables", ['["!a"]', '["public.orders"]', '["a b"]', "[]"])
 def test_patterns_are_names_of_tables(tables: str) -> None:
     with pytest.raises(LakeFileError, match=r"\.tables"):

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Literal, Self
 import pyarrow as pa
 
 from connectors.deployment import ConnectorConfig, DatabaseAccess, Deployment, SecretReference
+from connectors.engines.database_log import DatabaseLog, LogReader
 from connectors.engines.definitions import TableDefinition
 from connectors.engines.engine import (
     Awaited,
@@ -25,7 +26,6 @@ from connectors.engines.engine import (
     ReadOffset,
 )
 from connectors.engines.forms import INTEGER, TEXT, TIME_OF_DAY
-from connectors.engines.source_log import SourceLog
 from connectors.engines.survey import DatabaseAddress, SourceEntries, Survey, SurveyedTable
 from tributary.contract.entries import Port, Problem
 from tributary.contract.lake import Lake
@@ -230,9 +230,9 @@ class AbacusEngine(Engine[AbacusSource, AbacusSession]):
         session: AbacusSession,
         lake: Lake,  # noqa: ARG002
         source: AbacusSource,  # noqa: ARG002
-        read_offset: ReadOffset,  # noqa: ARG002
-    ) -> SourceLog:
-        return SourceLog(unread=session.server.lags)
+        reader: LogReader,  # noqa: ARG002
+    ) -> DatabaseLog:
+        return DatabaseLog(unread=session.server.lags)
 
     def steps_to_kafka(
         self,

@@ -42,7 +42,7 @@ SEED = 2
 Ask = Callable[[str], pa.Table]
 
 
-@pytest.fixture(scope="module", params=["lake.toml", "router/lake.toml"], ids=["table", "router"])
+@pytest.fixture(scope="module", params=["lake.toml", "router/lake.toml"], ids=["table", "routed"])
 def northwind(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[RunningLake]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -31,10 +32,19 @@ def test_the_notebook_shows_the_database_s_numbers(
 
     (listings,) = demo_lake.rows("SELECT count(*) AS n FROM listing")
     assert f"{listings['n']:,} now" in shown
+    then, now = _numbers(r"([\d,]+) listings after the first commit, ([\d,]+) now", shown)
+    inserted, _, deleted = _numbers(r"(\d+) inserted, (\d+) updated, (\d+) deleted", shown)
+    assert then + inserted - deleted == now == listings["n"]
     for row in demo_lake.rows(REVENUE):
         assert f"{row['catname']} " in shown
         assert str(row["revenue"]) in shown
     assert "Did you mean shop.public.users" in shown
+
+
+def _numbers(pattern: str, shown: str) -> list[int]:
+    found = re.search(pattern, shown)
+    assert found is not None, pattern
+    return [int(text.replace(",", "")) for text in found.groups()]
 
 
 def _texts(notebook: Path) -> str:

@@ -6,6 +6,7 @@ import random
 import threading
 import time
 from collections.abc import Iterator
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -75,13 +76,13 @@ def test_every_record_lands_once_and_in_order_while_shards_split_and_merge(
     land()
     land()
 
-    values = [bytes(row[5]).decode() for row in bronze.rows]
+    values = [row.record.data.decode() for row in bronze.rows]
     assert len(values) == len(set(values)) == sent
     for key in "abcdefgh":
         numbers = [int(value.split()[2]) for value in values if value.startswith(f"a {key} ")]
         assert numbers == sorted(numbers)
     assert sum(place.is_over for place in bronze.places.shards) >= 2
-    sequences = [row[10] for row in bronze.rows]
+    sequences = [row.record.sequence for row in bronze.rows]
     assert all(len(sequence) == 56 for sequence in sequences)
 
 
@@ -93,6 +94,24 @@ def test_a_stream_that_does_not_exist_is_named(
     stream = Stream(ItemStream("missing", "us-east-1", server.endpoint))
     with pytest.raises(StreamUnreadable, match="Kinesis stream missing"):
         Lander("missing", stream, FakeLanding()).step()
+
+
+def test_a_stream_is_the_same_one_in_every_time_zone(
+    server: KinesisServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "local")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "local")
+    of = ItemStream("zoned", "us-east-1", server.endpoint)
+    create_streams(server, [of])
+    found = set()
+    for zone in ("UTC", "Asia/Tokyo", "America/New_York"):
+        with monkeypatch.context() as here:
+            here.setenv("TZ", zone)
+            time.tzset()
+            found.add(Stream(of).facts())
+    time.tzset()
+    assert len(found) == 1
+    assert abs(datetime.fromisoformat(found.pop().created).timestamp() - time.time()) < 60
 
 
 def test_the_records_survive_a_restart(server: KinesisServer) -> None:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connectors.engines.source_log import SourceLog
+from connectors.engines.database_log import DatabaseLog
 from tests.console.views import NOW, ORDERS, blocked, commit, left_out, pipeline_found, well
 from tests.operations.receivers import mail_server, webhook
 from tributary.contract.alerts import Alerts, Smtp
@@ -67,22 +67,22 @@ def test_each_rule_is_broken_by_one_more_than_it_allows() -> None:
 def test_a_log_that_debezium_does_not_read_is_reported_as_far_as_its_size_is_known() -> None:
     rules = Alerts(unread_log_gb=0.5, webhook_env="HOOK")
     sizes = (500_000_000, 500_000_001, None)
-    broken = [judged(observed(logs={"web": SourceLog(10**9, size)}), rules=rules) for size in sizes]
+    broken = [judged(observed(logs={"web": DatabaseLog(10**9, size)}), rules=rules) for size in sizes]
     assert broken == [set(), {("unread_log_gb", "web")}, set()]
 
 
 @pytest.mark.parametrize(
     ("rules", "logs", "is_over"),
     [
-        (Alerts(unread_log_gb=0.5, webhook_env="HOOK"), {"web": SourceLog(1, 1)}, True),
-        (Alerts(unread_log_gb=0.5, webhook_env="HOOK"), {"web": SourceLog(problem="away")}, False),
+        (Alerts(unread_log_gb=0.5, webhook_env="HOOK"), {"web": DatabaseLog(1, 1)}, True),
+        (Alerts(unread_log_gb=0.5, webhook_env="HOOK"), {"web": DatabaseLog(problem="away")}, False),
         (Alerts(unread_log_gb=0.5, webhook_env="HOOK"), {}, False),
-        (Alerts(unread_log_gb=0.5, webhook_env="HOOK"), {"crm": SourceLog(1, 1)}, True),
+        (Alerts(unread_log_gb=0.5, webhook_env="HOOK"), {"crm": DatabaseLog(1, 1)}, True),
         (Alerts(webhook_env="HOOK"), {}, True),
     ],
 )
 def test_an_alert_of_a_log_is_over_once_the_log_is_read_or_nobody_asks_any_more(
-    rules: Alerts, logs: dict[str, SourceLog], is_over: bool
+    rules: Alerts, logs: dict[str, DatabaseLog], is_over: bool
 ) -> None:
     assert is_known("unread_log_gb", "web", observed(logs=logs), rules) == is_over
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
-from connectors.connect_rest import ConnectRest
-from connectors.engines.source_log import SourceLog
+from connectors.connect_rest import ConnectorStatus, ConnectRest, TaskStatus
+from connectors.engines.database_log import DatabaseLog
 from tests.ports import free_port
 from tributary.contract.lake import parse_lake
 from tributary.contract.table_name import TableName
@@ -50,7 +51,7 @@ def test_a_log_that_cannot_be_read_has_the_reason_and_no_secret(
 
 def test_a_database_that_does_not_answer_delays_nobody_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
     answers, asked = threading.Event(), 0
-    known = {"web": SourceLog(kept=5)}
+    known = {"web": DatabaseLog(kept=5)}
 
     def read(*_: Any) -> Any:
         nonlocal asked
@@ -74,9 +75,10 @@ def first_snapshot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workspace
     workspace = workspace_of(tmp_path / "state", free_port())
     monkeypatch.setattr(SourceDatabase, "connect_for_replication", lambda _: nullcontext())
     monkeypatch.setattr(ConnectRest, "offset", lambda *_: None)
+    monkeypatch.setattr(ConnectRest, "status", _status_of("RUNNING"))
     for source in workspace.lake.sources:
         engine = SourceDatabase(workspace.lake, source, workspace.state, workspace.settings).engine
-        monkeypatch.setattr(type(engine), "read_log", lambda *_: SourceLog(kept=5))
+        monkeypatch.setattr(type(engine), "read_log", lambda *_: DatabaseLog(kept=5))
     return workspace
 
 
@@ -98,10 +100,22 @@ def test_sizes_are_read_only_for_those_who_show_them_and_kept(
     assert sorted(asked) == ["stock", "web"]
 
 
+def test_a_connector_that_failed_before_its_first_offset_reads_no_snapshot(
+    first_snapshot: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ConnectRest, "status", _status_of("FAILED"))
+    monkeypatch.setattr(source_facts, "_read_sizes", lambda *_: {TableName("web", "shop", "orders"): 7})
+    assert read_source_logs(first_snapshot, KeptSizes())["web"].first is None
+
+
+def _status_of(state: str) -> Callable[[ConnectRest, str], ConnectorStatus]:
+    return lambda _, name: ConnectorStatus(name, state, (TaskStatus(0, state),))
+
+
 def test_a_log_is_good_without_the_sizes(first_snapshot: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: Any) -> Any:
         raise RuntimeError("permission denied")
 
     monkeypatch.setattr(source_facts, "_read_sizes", fail)
     logs = read_source_logs(first_snapshot, KeptSizes())
-    assert logs == dict.fromkeys(("web", "stock"), SourceLog(kept=5))
+    assert logs == dict.fromkeys(("web", "stock"), DatabaseLog(kept=5))

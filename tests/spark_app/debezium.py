@@ -58,6 +58,7 @@ TYPES: Mapping[str, ColumnType] = {
     "uuid[]": _array_of({"type": "string", "name": "io.debezium.data.Uuid"}, [_UUID]),
     "int[]": _array_of({"type": "int32"}, list(PLACEHOLDER.encode())),
     "bigint[]": _array_of({"type": "int64"}, list(PLACEHOLDER.encode())),
+    "timestamptz[]": _array_of({"type": "string", "name": "io.debezium.time.ZonedTimestamp"}, []),
 }
 
 

@@ -50,14 +50,17 @@ class NumberedSchemas:
         version = read_schema_version(SchemaTexts(None, schema), policy.key, written.decimals)
         return replace(version, form=self.name, texts=texts)
 
-    def opened(self, _readings: Sequence[VersionReading], /) -> Mapping[str, Column]:
-        return {}
-
-    def parsed(self, readings: Sequence[VersionReading]) -> Mapping[str, Column]:
+    def opened(self, readings: Sequence[VersionReading]) -> Mapping[str, Column]:
         start = len(MARK) + _NUMBER_BYTES
         payload = F.col("value").substr(F.lit(start + 1), F.length("value"))
         return {
-            reading.name("numbered"): F.when(_is_of(reading), steps().read_payload(payload, reading.value))
+            reading.name("opened"): steps().open_payload(F.when(_is_of(reading), payload), reading.value)
+            for reading in readings
+        }
+
+    def parsed(self, readings: Sequence[VersionReading]) -> Mapping[str, Column]:
+        return {
+            reading.name("numbered"): steps().read_payload(F.col(reading.name("opened")), reading.value)
             for reading in readings
         }
 

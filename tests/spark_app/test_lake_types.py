@@ -65,7 +65,8 @@ def converted_texts(spark: SparkSession, schema: dict[str, Any], texts: list[str
     found = conversion("c", parse_schema(json.dumps(schema)))
     rows = [(place, f'{{"c":{text}}}') for place, text in enumerate(texts)]
     wire = StructType([StructField("c", found.wire)])
-    value, has_failed = steps().read_payload(F.col("text"), wire)["payload"]["c"], found.has_failed
+    read = steps().read_payload(steps().open_payload(F.col("text"), wire), wire)
+    value, has_failed = read["payload"]["c"], found.has_failed
     assert has_failed is not None
     lake = spark.createDataFrame(rows, "place int, text string").select(
         "place", found.to_lake(value).cast("string").alias("lake"), has_failed(value).alias("has_failed")

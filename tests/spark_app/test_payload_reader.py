@@ -31,7 +31,7 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from spark_app.plain.usual_payloads import usual_payload
+from spark_app.plain.usual_payloads import open_usual, usual_payload
 from spark_app.steps.payloads import MISMATCH, NOT_UTF8, ClosedStruct
 from spark_app.steps.steps import steps
 from tests.spark_app.typed_frames import numbered_texts
@@ -187,6 +187,22 @@ def test_numbers_beyond_json_and_what_is_no_text_have_a_value(
 
 
 @BOTH
+@settings(max_examples=10)
+@given(
+    st.lists(
+        st.from_regex(r"-?(0|[1-9][0-9]{0,20})(\.[0-9]{1,8})?([eE][-+]?[0-9]{1,2})?", fullmatch=True),
+        min_size=1,
+        max_size=60,
+    )
+)
+def test_a_number_where_a_text_is_wanted_keeps_each_of_its_characters(
+    spark: SparkSession, wire: StructType, numbers: list[str]
+) -> None:
+    texts = [f'{{"text":{number},"double":1.5}}'.encode() for number in numbers]
+    assert [found["payload"]["text"] for found in read(spark, texts, wire=wire)] == numbers
+
+
+@BOTH
 @pytest.mark.parametrize("number", ["999.995", "1e3", "1e999999999", "1e-999999999", '"1"'])
 def test_a_number_that_the_decimal_cannot_hold_is_a_mismatch_and_takes_no_time(
     spark: SparkSession, wire: StructType, number: str
@@ -225,6 +241,9 @@ def test_only_the_closed_struct_is_checked_for_fields_that_the_type_does_not_nam
         ('{"decimal":"12.50"}', True),
         ('{"decimal":1e-999999999}', True),
         ('{"text":1.10}', True),
+        ('{"text":"12 High Street","decimal":12.50}', False),
+        ('{"text":"None","double":1e3}', False),
+        ('{"text":"12.5","decimal":12.50}', True),
         ('{"text":{"a":1}}', True),
         ('{"text":-0}', True),
         ('{"long":1.0}', True),
@@ -235,9 +254,12 @@ def test_only_the_closed_struct_is_checked_for_fields_that_the_type_does_not_nam
 def test_only_payloads_that_from_json_may_change_go_to_python(
     spark: SparkSession, payload: str, is_doubtful: bool
 ) -> None:
-    usual = usual_payload(F.col("text"), USUAL, None)
+    usual = usual_payload(F.col("opened"), USUAL, None)
     assert usual is not None
-    (row,) = numbered_texts(spark, [payload.encode()]).select(usual.is_doubtful.alias("found")).collect()
+    opened = numbered_texts(spark, [payload.encode()]).select(
+        open_usual(F.col("text"), USUAL, None).alias("opened")
+    )
+    (row,) = opened.select(usual.is_doubtful.alias("found")).collect()
     assert row["found"] == is_doubtful
 
 
@@ -249,7 +271,8 @@ def read(
 ) -> list[Row]:
     parsed = (
         numbered_texts(spark, texts)
-        .select("number", steps().read_payload(F.col("text"), wire, closed).alias("read"))
+        .select("number", steps().open_payload(F.col("text"), wire, closed).alias("opened"))
+        .select("number", steps().read_payload(F.col("opened"), wire, closed).alias("read"))
         .orderBy("number")
     )
     return [row["read"] for row in parsed.collect()]

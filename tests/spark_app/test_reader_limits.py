@@ -3,9 +3,19 @@
 from __future__ import annotations
 
 import pytest
-from pyspark.sql.types import ArrayType, IntegerType, MapType, StringType, StructField, StructType
+from pyspark.sql.types import (
+    ArrayType,
+    DataType,
+    IntegerType,
+    MapType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+)
 
-from spark_app.hudi.reader_limits import hides_arrays
+from spark_app.hudi.reader_limits import hides_arrays, hides_nested_times
 
 NESTED = [
     ArrayType(IntegerType()),
@@ -25,3 +35,19 @@ def test_a_new_column_hides_nested_values(nested: ArrayType | MapType | StructTy
 def test_without_nested_values_nothing_is_hidden() -> None:
     stored = StructType([StructField("id", IntegerType())])
     assert not hides_arrays(stored, ["id", "added"])
+
+
+@pytest.mark.parametrize(
+    ("data_type", "is_hidden"),
+    [
+        (TimestampType(), False),
+        (ArrayType(IntegerType()), False),
+        (ArrayType(TimestampNTZType()), False),
+        (ArrayType(TimestampType()), True),
+        (MapType(StringType(), TimestampType()), True),
+        (StructType([StructField("inner", ArrayType(TimestampType()))]), True),
+    ],
+    ids=lambda value: value.simpleString() if isinstance(value, DataType) else "",
+)
+def test_times_within_other_values_are_hidden_in_log_files(data_type: DataType, is_hidden: bool) -> None:
+    assert hides_nested_times(StructType([StructField("values", data_type)])) == is_hidden

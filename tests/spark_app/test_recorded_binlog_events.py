@@ -93,7 +93,7 @@ def test_a_snapshot_transactions_a_moved_key_and_ddl_leave_the_rows_that_the_ser
     }
 
 
-@pytest.mark.parametrize("at_once", [2, 1000])
+@pytest.mark.parametrize("at_once", [3, 1000])
 def test_changes_from_a_promoted_replica_with_lower_files_follow_those_of_the_old_server(
     spark: SparkSession, tmp_path: Path, at_once: int
 ) -> None:

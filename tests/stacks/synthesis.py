@@ -3,7 +3,7 @@ acknowledgements, so that both can be compared."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -84,6 +84,11 @@ class Synthesis:
 
 def synthesize(settings: str, folder: Path) -> Synthesis:
     """Into a folder of its own, which exists."""
+    return synthesize_app(settings, folder, lambda app: _assemble(app, settings, folder))
+
+
+def synthesize_app(settings: str, folder: Path, build: Callable[[App], None]) -> Synthesis:
+    """Synthesize what `build` adds to an app, into the folder."""
     app = App(outdir=str(folder / "cdk.out"), context=FLAGS)
     acknowledged: list[Acknowledged] = []
 
@@ -95,7 +100,7 @@ def synthesize(settings: str, folder: Path) -> Synthesis:
         )
 
     with mock.patch.object(findings, "Validations", SimpleNamespace(of=of)):
-        _assemble(app, settings, folder)
+        build(app)
         app.synth()
     return Synthesis(settings, app, folder / "cdk.out", tuple(acknowledged))
 

@@ -151,6 +151,16 @@ def test_what_was_made_is_removed_for_good(kms: Kms) -> None:
     assert s3.objects == {}
 
 
+def test_a_renewed_certificate_leaves_no_earlier_key_in_the_bucket(kms: Kms) -> None:
+    """CloudFormation removes the former one once the cluster has the new one."""
+    s3 = S3()
+    former = request("Create", s3, kms)
+    renewed = request("Update", s3, kms, former["PhysicalResourceId"])
+    assert renewed["PhysicalResourceId"] != former["PhysicalResourceId"]
+    assert request("Delete", s3, kms, former["PhysicalResourceId"])["Status"] == "SUCCESS"
+    assert s3.objects.keys() == {renewed["Data"]["Object"]}
+
+
 def test_a_certificate_that_was_never_made_is_no_obstacle_to_removing_it(kms: Kms) -> None:
     assert request("Delete", S3(), kms, "Certificate")["Status"] == "SUCCESS"
 

@@ -11,7 +11,7 @@ from typing import Any, get_args
 
 import pytest
 
-from stacks.delivery import lakes_of
+from stacks.delivery import lakes_of, repository_of
 from tests.stacks.lakes import write_assets, write_lake_file
 from tributary.contract.aws_names import StackKind
 from tributary.contract.errors import TributaryError
@@ -121,3 +121,27 @@ def test_environments_in_two_regions_are_refused(tmp_path: Path) -> None:
     (tmp_path / "lake.two.toml").write_text('[aws]\nregion = "eu-west-1"\n')
     with pytest.raises(TributaryError, match="eu-west-1 and us-east-1"):
         lakes_of(lake_file, ["one", "two"])
+
+
+def test_an_environment_that_comes_twice_is_refused(tmp_path: Path) -> None:
+    lake_file = write_lake_file("small", tmp_path)
+    (tmp_path / "lake.one.toml").write_text("")
+    with pytest.raises(TributaryError, match=r"deploy an environment twice.*found one, one"):
+        lakes_of(lake_file, ["one", "one"])
+
+
+def test_an_account_in_one_environment_alone_is_refused(tmp_path: Path) -> None:
+    """The CDK cannot let roles of an unknown account in."""
+    lake_file = write_lake_file("small", tmp_path)
+    (tmp_path / "lake.one.toml").write_text("")
+    (tmp_path / "lake.two.toml").write_text('[aws]\naccount = "111122223333"\n')
+    with pytest.raises(TributaryError, match=r"found no \[aws\].account in one,"):
+        lakes_of(lake_file, ["one", "two"])
+
+
+@pytest.mark.parametrize(("key", "found"), [("repository", "lake"), ("connection", "arn:aws:s3:::bucket")])
+def test_what_names_no_repository_is_refused(key: str, found: str) -> None:
+    context = {"repository": "example/lake", "branch": "main", "connection": CONNECTION}
+    assert repository_of(context).name == "example/lake"
+    with pytest.raises(TributaryError, match=f"the context {key} has another form.*found {found}"):
+        repository_of({**context, key: found})

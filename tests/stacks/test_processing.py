@@ -414,3 +414,26 @@ def test_a_job_may_write_the_folders_of_derived_tables_and_no_other(tmp_path: Pa
     ]
     assert len(written) == 1
     assert ":s3:::shop-files/totals/*" in written[0]
+
+
+@pytest.mark.parametrize("topic_format", ["json", "avro"])
+def test_only_a_job_that_writes_messages_in_avro_may_add_schemas(tmp_path: Path, topic_format: str) -> None:
+    more = f'''
+[registry]
+kind = "glue"
+[derived.totals]
+key = ["country"]
+sql = "SELECT country FROM customers"
+topic = "shop.totals"
+topic_format = "{topic_format}"
+'''
+    template = Template.from_stack(build("small", tmp_path, more=more))
+    statements = [
+        statement
+        for resource in template.find_resources("AWS::IAM::ManagedPolicy").values()
+        for statement in resource["Properties"]["PolicyDocument"]["Statement"]
+    ]
+    adding = [statement for statement in statements if "glue:RegisterSchemaVersion" in statement["Action"]]
+    assert len(adding) == (1 if topic_format == "avro" else 0)
+    for statement in adding:
+        assert ":schema/tributary-shop/*" in json.dumps(statement["Resource"])

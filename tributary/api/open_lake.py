@@ -127,9 +127,15 @@ class OpenLake:
         LakeUnreadable, and SchemasMissing or RegistryRefused about the schemas of Avro events.
         """
         table = self.table(name).name
-        topic = self.lake.source_names(self.lake.source(table.source)).topic(table.schema, table.table)
+        source = self.lake.source(table.source)
+        topic = self.lake.source_names(source).topic(table.schema, table.table)
         namespace = self.lake.names.bronze_namespace
         with told_unreadable(f"s3://{self.bronze}"):
+            if source.item_stream is not None:
+                from tributary.api.item_events import read_item_events  # It takes PySpark's types.
+
+                records = f"{namespace}/{self.lake.names.records_table(source.name)}"
+                return read_item_events(self.files.filesystem, self.bronze, records, topic, parse_key(key))
             return read_row_events(
                 self.files.filesystem, self.bronze, namespace, topic, parse_key(key), self.payloads
             )

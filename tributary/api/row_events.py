@@ -145,12 +145,20 @@ def read_row_events(
     """Return the key's events in bronze, by partition and offset. An event is in bronze some seconds late.
 
     It reads all files of the topic, because bronze is not sorted by key. The files can hold an event twice.
-    Raises SchemasMissing or RegistryRefused if the events are Avro and their schemas cannot be had.
+    Raises SchemasMissing or RegistryRefused if the events are Avro and their schemas cannot be had. Raises
+    NotAKey if no event has a key of these columns.
     """
     found: dict[tuple[int, int], RowEvent] = {}
-    for row in _rows(filesystem, bronze, namespace, topic):
-        if is_of(payloads.read(row["key"]), key):
+    others: set[tuple[str, ...]] = set()
+    for row in read_rows(filesystem, bronze, f"{namespace}/events", topic):
+        payload = payloads.read(row["key"])
+        if isinstance(payload, dict):
+            others.add(tuple(payload))
+        if is_of(payload, key):
             found[row["k_partition"], row["k_offset"]] = _event(row, payloads.read(row["value"]))
+    if others and not any(_has_columns(key, columns) for columns in others):
+        expected = ",".join(f"{name}=…" for name in min(others))
+        raise NotAKey("the key of this table has other columns", found=_key_text(key), expected=expected)
     return with_previous([found[place] for place in sorted(found)])
 
 
@@ -189,7 +197,7 @@ def count_events(
     wanted = {frozenset(key.items()) for key in keys}
     return sum(
         isinstance(payload := payloads.read(row["key"]), dict) and key_of(payload) in wanted
-        for row in _rows(filesystem, bronze, namespace, topic)
+        for row in read_rows(filesystem, bronze, f"{namespace}/events", topic)
     )
 
 
@@ -198,12 +206,14 @@ def key_of(payload: Mapping[str, Any]) -> frozenset[tuple[str, str]]:
     return frozenset((name, _as_text(value)) for name, value in payload.items())
 
 
-def _rows(filesystem: S3FileSystem, bronze: str, namespace: str, topic: str) -> Iterator[dict[str, Any]]:
+def read_rows(filesystem: S3FileSystem, bronze: str, table: str, topic: str) -> Iterator[dict[str, Any]]:
+    """Return the rows of a topic in the files of a table in bronze, such as `lake_bronze/events`."""
     from pyarrow import dataset
     from pyarrow.fs import FileSelector
 
+    namespace, _, name = table.partition("/")
     for database in (namespace, f"{namespace}.db"):  # Iceberg's place in a JDBC catalog, and in Glue.
-        folder = f"{bronze}/{database}/events/data/k_topic={topic}"
+        folder = f"{bronze}/{database}/{name}/data/k_topic={topic}"
         files = [
             info.path
             for info in filesystem.get_file_info(FileSelector(folder, recursive=True, allow_not_found=True))
@@ -213,6 +223,15 @@ def _rows(filesystem: S3FileSystem, bronze: str, namespace: str, topic: str) -> 
             events = dataset.dataset(files, filesystem=filesystem, format="parquet")
             for batch in events.to_batches(batch_size=_ROWS_AT_ONCE):
                 yield from batch.to_pylist()
+
+
+def _has_columns(key: Mapping[str, str] | str, columns: Collection[str]) -> bool:
+    return len(columns) == 1 if isinstance(key, str) else set(key) == set(columns)
+
+
+def _key_text(key: Mapping[str, str] | str) -> str:
+    """Return a key as a person writes it."""
+    return key if isinstance(key, str) else ",".join(f"{name}={value}" for name, value in key.items())
 
 
 def is_of(payload: Any, key: Mapping[str, str] | str) -> bool:

@@ -39,7 +39,7 @@ class Limits:
     """What a query may use.
 
     seconds  of time, without the reading of the tables
-    memory   as DuckDB writes it, such as "1GB"
+    memory   as DuckDB writes it, such as "1GB": for the work on the query, and as much for its answer
     """
 
     seconds: float
@@ -88,33 +88,70 @@ def query_arrow(tables: Mapping[TableName, pa.Table], query: str, limits: Limits
 def run_limited(engine: duckdb.DuckDBPyConnection, query: str, limits: Limits | None) -> pa.Table:
     """Return the engine's result of a query. With limits, no other query can follow. Raises `QueryError`."""
     import duckdb
+    import pyarrow as pa
 
     if limits is not None:
         engine.execute(f"SET memory_limit = '{limits.memory}'")
         engine.execute("SET enable_external_access = false")
         engine.execute("SET lock_configuration = true")
+    most = None if limits is None else _memory_limit(engine)
     try:
-        with _ended_after(engine, limits):
+        with _ended_after(engine, limits) as is_late:
             found = engine.sql(query)
             if found is not None:
-                return found.to_arrow_table()
-    except duckdb.InterruptException as error:
-        seconds = 0.0 if limits is None else limits.seconds
-        raise QueryError(f"The query takes longer than {seconds:g} seconds") from error
-    except duckdb.Error as error:
+                return found.to_arrow_table() if most is None else _read_at_most(found, most)
+    except (duckdb.Error, pa.ArrowException, OSError) as error:  # The last two come from Arrow's stream.
+        if limits is not None and is_late.is_set():
+            raise QueryError(f"The query takes longer than {limits.seconds:g} seconds") from error
         raise _query_error(error) from error
     raise QueryError("The statement returns no rows", expected="one that does, such as SELECT or DESCRIBE")
 
 
+_UNITS = {"bytes": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
+_ROWS_AT_ONCE = 100_000
+
+
+def _memory_limit(engine: duckdb.DuckDBPyConnection) -> float:
+    """Return the engine's limit in bytes. The engine says it as `953.6 MiB`."""
+    ((limit,),) = engine.execute("SELECT current_setting('memory_limit')").fetchall()
+    number, unit = limit.split()
+    return float(number) * _UNITS[unit]
+
+
+def _read_at_most(found: duckdb.DuckDBPyRelation, most: float) -> pa.Table:
+    """Return an answer of at most so many bytes. DuckDB's own limit does not count an answer."""
+    import pyarrow as pa
+
+    with found.to_arrow_reader(_ROWS_AT_ONCE) as reader:
+        batches, size = [], 0
+        for batch in reader:
+            size += batch.nbytes
+            if size > most:
+                raise QueryError(
+                    "The answer is too large",
+                    expected=f"at most {most / 1e6:,.0f} MB",
+                    remedy="Select fewer rows or columns, for example with LIMIT.",
+                )
+            batches.append(batch)
+        return pa.Table.from_batches(batches, reader.schema)
+
+
 @contextmanager
-def _ended_after(engine: duckdb.DuckDBPyConnection, limits: Limits | None) -> Iterator[None]:
+def _ended_after(engine: duckdb.DuckDBPyConnection, limits: Limits | None) -> Iterator[threading.Event]:
+    """End the engine's query when its time is over, and set the event that this yields."""
+    is_late = threading.Event()
     if limits is None:
-        yield
+        yield is_late
         return
-    timer = threading.Timer(limits.seconds, engine.interrupt)
+
+    def end() -> None:
+        is_late.set()
+        engine.interrupt()
+
+    timer = threading.Timer(limits.seconds, end)
     timer.start()
     try:
-        yield
+        yield is_late
     finally:
         timer.cancel()
 

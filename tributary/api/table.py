@@ -7,12 +7,13 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from tributary.api.changes import Changes, changes_between
 from tributary.api.lake_files import LakeFiles, told_unreadable
 from tributary.api.quarantine import QuarantinedEvent, read_quarantine
 from tributary.api.rows import count_rows, read_schema, read_table
 from tributary.api.table_files import TableFiles, read_table_files
 from tributary.api.tables import LakeTable
-from tributary.api.time_travel import instant_of
+from tributary.api.time_travel import NotAMoment, instant_of
 from tributary.api.timeline import Commit, read_commits, read_last_commit
 from tributary.contract.errors import TributaryError
 from tributary.contract.lake import Storage
@@ -87,6 +88,24 @@ class Table(Rows):
         commit that had begun by then. Raises NotAMoment.
         """
         return TableAsOf(self.name, self.uri, instant_of(moment), self._files)
+
+    def changes(self, since: str | datetime, until: str | datetime | None = None) -> Changes:
+        """Return the rows that changed between two states: after `since`, and up to `until`.
+
+        Both are instants or times, as for `as_of`. None is the latest commit, whose instant is then in the
+        result: the `since` of the next call. Raises NotAMoment and the errors of `arrow`.
+        """
+        last = self.last_commit() if until is None else None
+        end = instant_of(until) if until is not None else last.instant if last else instant_of(since)
+        before, after = self.as_of(since), self.as_of(end)
+        if before.instant > after.instant:
+            raise NotAMoment(
+                "The changes end before they begin",
+                where=str(self.name),
+                found=f"from {before.instant} until {after.instant}",
+                expected="an earlier state first",
+            )
+        return changes_between(before.instant, before.arrow(), after.instant, after.arrow())
 
     def history(self, limit: int = 20) -> tuple[Commit, ...]:
         """Return the latest commits that applied events, newest first.

@@ -27,11 +27,7 @@ class NotExported(TributaryError):
 def write_rows(found: pa.Table, form: Form, path: Path, *, overwrite: bool = False) -> None:
     """Write the rows to the file. Raises NotExported."""
     if path.exists() and not overwrite:
-        raise NotExported(
-            "there is such a file already",
-            where=str(path),
-            remedy="Name another one with --out, or write over it with --overwrite.",
-        )
+        raise already_there(path)
     draft: Path | None = None
     try:
         with NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}-", delete=False) as file:
@@ -44,6 +40,14 @@ def write_rows(found: pa.Table, form: Form, path: Path, *, overwrite: bool = Fal
     finally:
         if draft is not None:
             draft.unlink(missing_ok=True)
+
+
+def already_there(path: Path) -> NotExported:
+    return NotExported(
+        "there is such a file already",
+        where=str(path),
+        remedy="Name another one with --out, or write over it with --overwrite.",
+    )
 
 
 def _umask() -> int:

@@ -1,4 +1,4 @@
-"""Whether a port of this machine is free for a command that serves something."""
+"""Check that a port of this machine is free for a command that serves something."""
 
 from __future__ import annotations
 

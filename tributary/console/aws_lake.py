@@ -152,6 +152,7 @@ def table_states(found: LakeStatus, known: Iterable[TableSummary]) -> tuple[Tabl
             ingests=ingests,
             commit=commits.get(name),
             verified=None if one is None else one.verified,
+            orphan=None if one is None else one.orphan,
         )
         for name in sorted(measured.keys() | commits.keys())
     )

@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
+from tributary.console.colors import QUIET_COLOR
 from tributary.console.trends import Rates
 from tributary.contract.boards.board import BarTile, Tile
 from tributary.operations.boards.answers import Lines, Points, Slices
 
-_GRAY = "#8a8f98"
-"""Readable on white and on black."""
+QUIET = {":color": QUIET_COLOR}
+"""The style of a text."""
 _RATES_SECONDS = 300
 _LOOKS_IN_A_GAP = 5
 _LARGEST, _SMALLEST = 48.0, 6.0
@@ -22,7 +23,7 @@ _LARGEST, _SMALLEST = 48.0, 6.0
 def chart_options(tile: Tile, what: Lines | Slices | Points) -> dict[str, Any]:
     """Return the options of a chart.
 
-    No key comes from the lake, because NiceGUI runs the values of keys that begin with a colon as code. The
+    NiceGUI runs the values of keys that begin with a colon as code, so no key comes from the lake. The
     tooltip is drawn on the canvas, so a text cannot become HTML.
     """
     match what:
@@ -46,7 +47,7 @@ def rates_options(rates: Sequence[Rates], now: datetime, seconds: float) -> dict
     }
     return {
         **_base("axis"),
-        "legend": {"top": 0, "textStyle": {"color": _GRAY}},
+        "legend": {"top": 0, "textStyle": QUIET},
         "xAxis": _axis("time", min=end - _RATES_SECONDS * 1000, max=end),
         "yAxis": _axis("value", min=0),
         "series": [
@@ -76,14 +77,14 @@ def _base(trigger: str) -> dict[str, Any]:
     return {
         "animation": False,
         "useUTC": True,
-        "textStyle": {"color": _GRAY},
+        "textStyle": QUIET,
         "tooltip": {"trigger": trigger, "renderMode": "richText", "confine": True},
         "grid": {"left": 12, "right": 24, "top": 36, "bottom": 12, "containLabel": True},
     }
 
 
 def _axis(kind: str, **more: Any) -> dict[str, Any]:
-    return {"type": kind, "axisLabel": {"color": _GRAY, "hideOverlap": True}, **more}
+    return {"type": kind, "axisLabel": {**QUIET, "hideOverlap": True}, **more}
 
 
 def _lines(tile: Tile, what: Lines) -> dict[str, Any]:
@@ -92,7 +93,7 @@ def _lines(tile: Tile, what: Lines) -> dict[str, Any]:
     x: dict[str, Any] = {"data": list(what.x)} if what.axis == "category" else {}
     return {
         **_base("axis"),
-        "legend": {"show": len(what.series) > 1, "type": "scroll", "top": 0, "textStyle": {"color": _GRAY}},
+        "legend": {"show": len(what.series) > 1, "type": "scroll", "top": 0, "textStyle": QUIET},
         "xAxis": _axis(what.axis, **x),
         "yAxis": _axis("value"),
         "series": [
@@ -116,7 +117,7 @@ def _pie(what: Slices) -> dict[str, Any]:
             {
                 "type": "pie",
                 "radius": ["35%", "70%"],
-                "label": {"color": _GRAY, "overflow": "truncate"},
+                "label": {**QUIET, "overflow": "truncate"},
                 "data": [{"name": name, "value": value} for name, value in what.slices],
             }
         ],

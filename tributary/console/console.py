@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 QUERY_LIMITS = Limits(seconds=30, memory="1GB")
 MOST_ROWS_SHOWN = 1000
+_QUERIES_AT_A_TIME = 2
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,10 @@ class Console:
     boards: BoardAnswers = field(init=False)
     trends: Trends = field(default_factory=Trends, init=False)
     _view: Kept[LakeView] = field(init=False)
+    # So queries that run for long leave threads and memory to all pages.
+    _questions: ThreadPoolExecutor = field(
+        default_factory=lambda: ThreadPoolExecutor(_QUERIES_AT_A_TIME, "ask"), init=False, repr=False
+    )
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "jobs", Jobs(self.shown.words))
@@ -85,7 +91,8 @@ class Console:
 
     async def ask(self, query: str, as_of: str | None) -> pa.Table:
         """Return the result of a query. Raises the errors of `OpenLake.sql`."""
-        return await asyncio.to_thread(self._answer, query, as_of)
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._questions, self._answer, query, as_of)
 
     def _answer(self, query: str, as_of: str | None) -> pa.Table:
         return self.shown.open().sql(query, as_of, QUERY_LIMITS)

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from fastapi import Response
 from nicegui import app, ui
 
+from tributary.console import colors
 from tributary.console.console import Console
 from tributary.console.listening import Listening
 from tributary.console.metrics import CONTENT_TYPE, exposition
@@ -51,6 +52,7 @@ def stop_serving() -> None:
 
 def add_routes(console: Console) -> None:
     """Register all pages, the metrics and the health check."""
+    colors.add()
     for page in (pipeline, tables, table, row, quarantine, alerts, logs, ask, boards):
         page.add(console)
 

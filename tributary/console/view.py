@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TypeVar
 
-from connectors.engines.source_log import SourceLog
+from connectors.engines.database_log import DatabaseLog
 from tributary.contract.acceleration import ChosenSteps
 from tributary.contract.table_name import TableName
 from tributary.operations.table_states import TableState
@@ -118,7 +118,7 @@ class LakeView:
     tables: tuple[TableState, ...]
     problem: str | None = None
     steps: ChosenSteps | None = None
-    logs: Mapping[str, SourceLog] = field(default_factory=dict)
+    logs: Mapping[str, DatabaseLog] = field(default_factory=dict)
     quarantined: Mapping[TableName, int] | None = None
 
     def catching_up(self, also: Collection[TableName] = ()) -> tuple[CatchingUp, ...]:
@@ -140,6 +140,10 @@ class LakeView:
                 total = max(read, expected.get(table, 0))
                 found.append(CatchingUp(table, read - behind, read, total, is_new))
         return tuple(sorted(found, key=lambda one: (-one.total, one.table)))
+
+    def table(self, name: str) -> TableState | None:
+        """Return the state of the table with this whole name; None: the lake has none."""
+        return next((one for one in self.tables if str(one.table) == name), None)
 
     @property
     def is_well(self) -> bool:

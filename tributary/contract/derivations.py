@@ -20,7 +20,8 @@ _NOT_BY_INPUT_ALONE = frozenset(
     {
         *("CURDATE", "CURRENT_DATE", "CURRENT_DATETIME", "CURRENT_TIME", "CURRENT_TIMESTAMP", "CURRENT_USER"),
         *("INPUT_FILE_NAME", "LOCALTIMESTAMP", "MONOTONICALLY_INCREASING_ID", "NOW", "RAND", "RANDN"),
-        *("RANDOM", "RANDSTR", "SHUFFLE", "SPARK_PARTITION_ID", "UNIFORM", "UUID"),
+        *("JAVA_METHOD", "RANDOM", "RANDSTR", "REFLECT", "SHUFFLE", "SPARK_PARTITION_ID", "TRY_REFLECT"),
+        *("UNIFORM", "UUID"),
     }
 )
 """Functions of Spark whose results do not follow from the rows of the inputs."""
@@ -252,6 +253,14 @@ def parse_sql(lake: Lake, text: str, where: str) -> SqlQuery:
                 expected="only functions that give the same result each time",
                 remedy="Leave the function out. A query over the derived table can use it.",
             )
+    if tree.find(exp.TableSample) is not None:
+        raise QueryNotUsable(
+            "the query's result does not follow from its inputs alone",
+            where=where,
+            found="TABLESAMPLE",
+            expected="rows that are the same each time",
+            remedy="Choose the rows by a column, such as WHERE id % 10 = 0.",
+        )
     with_names = {cte.alias for cte in tree.find_all(exp.CTE)}
     references = []
     for table in tree.find_all(exp.Table):
@@ -332,6 +341,12 @@ def _input(lake: Lake, parts: tuple[str, ...]) -> Input:
         return TopicInput(parts[0])
     if parts[-1] in derived and parts[:-1] in ((), (DERIVED_SCHEMA,), (DERIVED_SOURCE, DERIVED_SCHEMA)):
         return DerivedInput(parts[-1])
+    if parts[:-1] == (DERIVED_SOURCE, DERIVED_SCHEMA):
+        raise QueryNotUsable(
+            "the query reads a derived table that the lake file does not have",
+            found=parts[-1],
+            expected=f"one of {', '.join(derived)}",
+        )
     if len(parts) == 3 and parts[0] not in {source.name for source in lake.sources}:
         names = ", ".join(source.name for source in lake.sources)
         raise QueryNotUsable(

@@ -64,3 +64,13 @@ class ItemStream:
     @property
     def region_of_stream(self) -> str | None:
         return self.region or (self.arn.split(":")[3] if self.arn else None)
+
+    def may_be(self, other: ItemStream) -> bool:
+        """Return whether both can be one stream, as far as the lake file says where they are."""
+        if self.arn and other.arn:
+            return self.arn == other.arn
+        return (self.stream_endpoint, self.region_of_stream, self.name) == (
+            other.stream_endpoint,
+            other.region_of_stream,
+            other.name,
+        )

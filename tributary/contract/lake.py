@@ -34,6 +34,7 @@ from tributary.contract.derived import (
     Topic,
     derived_name_problem,
     derived_problems,
+    folders_on_aws,
 )
 from tributary.contract.engines.registry import (
     SOURCES,
@@ -444,7 +445,8 @@ def _check_together(file: _LakeFile, where: str) -> None:
         () if file.alerts is None else file.alerts.problems(),
         _registry_problems(file),
         _aws_problems(file),
-        derived_problems(file.topic, file.derived, file.source),
+        derived_problems(file.topic, file.derived, file.source, LakeNames(file.lake.name)),
+        folders_on_aws(file.derived) if file.aws is not None else (),
     ):
         where = f"{where}, entry {problem.entry}"
         raise LakeFileError(problem.what, where=where, found=problem.found, expected=problem.expected)
@@ -556,6 +558,11 @@ def _registry_problems(file: _LakeFile) -> Iterator[Problem]:
         if source.format == "avro":
             expected = 'a section [registry] with kind = "apicurio", "confluent" or "glue"'
             yield Problem(f"[source.{name}].format", "Avro without a schema registry", '"avro"', expected)
+    for name, table in file.derived.items():
+        if table.writes_avro:
+            expected = 'a section [registry] with kind = "apicurio", "confluent" or "glue"'
+            where = f"[derived.{name}].topic_format"
+            yield Problem(where, "Avro without a schema registry", '"avro"', expected)
 
 
 def _aws_problems(file: _LakeFile) -> Iterator[Problem]:

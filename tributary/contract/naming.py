@@ -112,7 +112,11 @@ class LakeNames:
 
     def spark_records_table(self, source: str) -> str:
         """Return `catalog.namespace.table` for the records of a source whose stream the app reads itself."""
-        return f"{self.bronze_catalog}.{self.bronze_namespace}.{source}_records"
+        return f"{self.bronze_catalog}.{self.bronze_namespace}.{self.records_table(source)}"
+
+    def records_table(self, source: str) -> str:
+        """Return the name of that table alone."""
+        return f"{source}_records"
 
     @property
     def glue_database(self) -> str:

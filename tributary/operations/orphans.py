@@ -95,7 +95,7 @@ class LakeWithOrphans:
 
 @dataclass(frozen=True)
 class Contents:
-    """How much the lake's storage holds of a table."""
+    """How much of a table the lake's storage holds."""
 
     files: int
     size: int
@@ -130,7 +130,7 @@ class Storage:
         return Contents(len(files), sum(files.values()))
 
     def remove(self, orphan: DecidedOrphan) -> None:
-        """Remove all that the lake holds of a table. After an interruption, it can be repeated.
+        """Remove everything of a table from the lake. After an interruption, it can be repeated.
 
         The decision comes first, so that no later ingest makes the table again from its topic. The table's
         timeline comes before its other files, so that no reader sees a table with a part of its rows."""
@@ -266,7 +266,7 @@ def choose_for_removal(of: LakeWithOrphans, tables: Sequence[str]) -> tuple[Orph
 
 
 def remove(of: LakeWithOrphans, orphan: Orphan) -> DecidedOrphan:
-    """Remove all that the lake holds of an orphan. Its events stay in Kafka and bronze.
+    """Remove everything of an orphan from the lake. Its events stay in Kafka and bronze.
 
     After an interruption, it can be repeated. Raises IngestRuns and the errors of Kafka, S3 and Glue."""
     decided = _decided(of, orphan, "removed")

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from connectors.connect_rest import ConnectRest
-from connectors.engines.source_log import SourceLog, reads_first_snapshot
+from connectors.engines.database_log import DatabaseLog, LogReader
 from connectors.engines.survey import DatabaseAddress
 from tributary.contract.errors import TributaryError
 from tributary.contract.source import Source
@@ -47,7 +47,7 @@ class KeptSizes:
         return self._sizes[source]
 
 
-def read_source_logs(workspace: Workspace, sizes: KeptSizes | None = None) -> Mapping[str, SourceLog]:
+def read_source_logs(workspace: Workspace, sizes: KeptSizes | None = None) -> Mapping[str, DatabaseLog]:
     """Return the log of each source that Debezium reads, by the source's name.
 
     A log that cannot be read has the reason as its problem. No server has to run, because a log grows when
@@ -60,19 +60,22 @@ def read_source_logs(workspace: Workspace, sizes: KeptSizes | None = None) -> Ma
         return {source.name: log for source, log in zip(sources, logs, strict=True)}
 
 
-def _read_log(workspace: Workspace, sizes: KeptSizes | None, source: Source) -> SourceLog:
+def _read_log(workspace: Workspace, sizes: KeptSizes | None, source: Source) -> DatabaseLog:
     lake, settings = workspace.lake, workspace.settings
     connect = ConnectRest(settings.connect_url)
     database = SourceDatabase(lake, source, workspace.state, settings)
-    read_offset = partial(connect.offset, lake.source_names(source).connector)
+    connector = lake.source_names(source).connector
+    reader = LogReader(
+        partial(connect.offset, connector), lambda: connect.status(connector).failure is not None
+    )
     try:
         with database.connect_for_replication() as session:
-            log = database.engine.read_log(session, lake, source, read_offset)
-            if sizes is not None and log.problem is None and reads_first_snapshot(read_offset):
+            log = database.engine.read_log(session, lake, source, reader)
+            if sizes is not None and log.problem is None and reader.reads_first_snapshot():
                 return replace(log, first=sizes.read(workspace, database, session))
             return log
     except Exception as error:  # noqa: BLE001  A fault of one source must not hide the others.
-        return SourceLog(problem=f"Its log cannot be read now: {' '.join(str(error).split())}")
+        return DatabaseLog(problem=f"Its log cannot be read now: {' '.join(str(error).split())}")
 
 
 def _read_sizes(workspace: Workspace, database: SourceDatabase, session: Any) -> Mapping[TableName, int]:
@@ -117,11 +120,11 @@ class KeptLogs:
     seconds: float
     patience: float = 1.0
     sizes: KeptSizes | None = None
-    _logs: Mapping[str, SourceLog] = field(default_factory=dict)
+    _logs: Mapping[str, DatabaseLog] = field(default_factory=dict)
     _until: float = 0.0
     _reading: threading.Thread | None = None
 
-    def read(self, workspace: Workspace) -> Mapping[str, SourceLog]:
+    def read(self, workspace: Workspace) -> Mapping[str, DatabaseLog]:
         """Return the logs as they are known now."""
         if time.monotonic() >= self._until and (self._reading is None or not self._reading.is_alive()):
             self._until = time.monotonic() + self.seconds

@@ -26,6 +26,7 @@ from connectors.engines.binlog import (
 from connectors.engines.binlog.checksums import BinlogParts
 from connectors.engines.binlog.names import connector_user
 from connectors.engines.binlog.session import Session, connect
+from connectors.engines.database_log import DatabaseLog, LogReader
 from connectors.engines.definitions import TableDefinition
 from connectors.engines.engine import (
     Awaited,
@@ -36,7 +37,6 @@ from connectors.engines.engine import (
     NotADatabaseUrl,
     ReadOffset,
 )
-from connectors.engines.source_log import SourceLog
 from connectors.engines.survey import DatabaseAddress, SourceEntries, Survey, SurveyedTable
 from tributary.contract.engines.binlog import PORT, BinlogConnection, BinlogSource
 from tributary.contract.lake import Lake
@@ -231,9 +231,9 @@ class BinlogEngine(Engine[BinlogSource, Session]):
         session: Session,
         lake: Lake,  # noqa: ARG002
         source: BinlogSource,  # noqa: ARG002  All sources of a server share its log.
-        read_offset: ReadOffset,
-    ) -> SourceLog:
-        return progress.read_log(session, read_offset())
+        reader: LogReader,
+    ) -> DatabaseLog:
+        return progress.read_log(session, reader.offset())
 
     def snapshot(self, session: Session) -> AbstractContextManager[None]:
         return reading.one_snapshot(session)

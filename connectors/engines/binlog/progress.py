@@ -12,8 +12,8 @@ from connectors.engines.binlog.gtids import GtidSet, read_gtids
 from connectors.engines.binlog.preflight import read_log_status
 from connectors.engines.binlog.preparation import heartbeat_statement
 from connectors.engines.binlog.session import Session, execute, rows_of
+from connectors.engines.database_log import DatabaseLog
 from connectors.engines.engine import Awaited, ReadOffset
-from connectors.engines.source_log import SourceLog
 from tributary.contract.engines.binlog import BinlogSource
 from tributary.contract.lake import Lake
 
@@ -77,7 +77,7 @@ def steps_to_kafka(
     yield Awaited("Debezium", lacking)
 
 
-def read_log(session: Session, offset: Mapping[str, Any] | None) -> SourceLog:
+def read_log(session: Session, offset: Mapping[str, Any] | None) -> DatabaseLog:
     """Return the size of the server's log, and how much of it follows the connector's offset."""
     files = {
         position_in(str(row["Log_name"]), 0).file: int(row["File_size"])
@@ -87,8 +87,8 @@ def read_log(session: Session, offset: Mapping[str, Any] | None) -> SourceLog:
 
 
 def log_after_gtids(
-    log: SourceLog, offset: Mapping[str, Any] | None, server: ServerGtids | None
-) -> SourceLog:
+    log: DatabaseLog, offset: Mapping[str, Any] | None, server: ServerGtids | None
+) -> DatabaseLog:
     """Return the log with the problem that the GTIDs show. Names of files tell nothing after a failover."""
     if server is None or offset is None or not offset.get("gtids"):
         return log
@@ -110,21 +110,21 @@ def log_after_gtids(
     return log if log.problem is None else replace(log, unread=None, problem=None)
 
 
-def log_after(offset: Mapping[str, Any] | None, files: Mapping[int, int]) -> SourceLog:
+def log_after(offset: Mapping[str, Any] | None, files: Mapping[int, int]) -> DatabaseLog:
     """Return what the files of the log, by number with their sizes in bytes, mean for the connector."""
     kept = sum(files.values())
     if offset is None or "file" not in offset:
-        return SourceLog(kept)
+        return DatabaseLog(kept)
     read = position_in(str(offset["file"]), int(offset["pos"]))
     if files and read.file < min(files):
         oldest = min(files)
-        return SourceLog(
+        return DatabaseLog(
             kept,
             problem=f"The connector has read up to {read}, and the server's oldest file is number {oldest}.",
         )
     # The log can have got its next file between the two readings.
     if files and read.file > max(files) + 1:
-        return SourceLog(
+        return DatabaseLog(
             kept,
             problem=f"The connector has read up to {read}, and the server's newest file is number "
             f"{max(files)}: its log was reset, or it is another server.",
@@ -132,7 +132,7 @@ def log_after(offset: Mapping[str, Any] | None, files: Mapping[int, int]) -> Sou
     unread = sum(
         size - (read.byte if file == read.file else 0) for file, size in files.items() if file >= read.file
     )
-    return SourceLog(kept, max(0, unread))
+    return DatabaseLog(kept, max(0, unread))
 
 
 def _read_gtids(session: Session) -> ServerGtids | None:

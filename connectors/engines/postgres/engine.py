@@ -11,6 +11,7 @@ import pyarrow as pa
 from psycopg.conninfo import make_conninfo
 
 from connectors.deployment import ConnectorConfig, DatabaseAccess, Deployment, SecretReference
+from connectors.engines.database_log import DatabaseLog, LogReader
 from connectors.engines.definitions import TableDefinition
 from connectors.engines.engine import (
     Awaited,
@@ -34,7 +35,6 @@ from connectors.engines.postgres import (
 )
 from connectors.engines.postgres.checksums import PostgresChecksums
 from connectors.engines.postgres.names import replication_slot, replication_user
-from connectors.engines.source_log import SourceLog
 from connectors.engines.survey import DatabaseAddress, SourceEntries, Survey, SurveyedTable
 from tributary.contract.engines.postgres import PORT, PostgresSource
 from tributary.contract.lake import Lake
@@ -198,9 +198,9 @@ class PostgresEngine(Engine[PostgresSource, psycopg.Connection]):
         session: psycopg.Connection,
         lake: Lake,
         source: PostgresSource,
-        read_offset: ReadOffset,
-    ) -> SourceLog:
-        return slot.read_log(session, replication_slot(lake, source), read_offset)
+        reader: LogReader,
+    ) -> DatabaseLog:
+        return slot.read_log(session, replication_slot(lake, source), reader)
 
     def snapshot(self, session: psycopg.Connection) -> AbstractContextManager[None]:
         return reading.one_snapshot(session)

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 import psycopg
 
-from connectors.engines.engine import Awaited, ReadOffset
+from connectors.engines.database_log import DatabaseLog, LogReader
+from connectors.engines.engine import Awaited
 from connectors.engines.postgres.names import replication_slot
 from connectors.engines.postgres.preparation import heartbeat_query, slot_removal
-from connectors.engines.source_log import SourceLog, reads_first_snapshot
 from tributary.contract.engines.postgres import PostgresSource
 from tributary.contract.errors import TributaryError
 from tributary.contract.lake import Lake
@@ -43,7 +43,7 @@ def steps_to_kafka(connection: psycopg.Connection, lake: Lake, source: PostgresS
     yield Awaited("Debezium", lambda: _unconfirmed(connection, slot, row[0]))
 
 
-def read_log(connection: psycopg.Connection, slot: str, read_offset: ReadOffset) -> SourceLog:
+def read_log(connection: psycopg.Connection, slot: str, reader: LogReader) -> DatabaseLog:
     """Return how much WAL the server keeps for the slot.
 
     Debezium creates the slot, but reads from it only after its first snapshot.
@@ -56,18 +56,18 @@ def read_log(connection: psycopg.Connection, slot: str, read_offset: ReadOffset)
         [slot],
     ).fetchone()
     if row is None:
-        return SourceLog(problem=f"There is no replication slot {slot}.")
+        return DatabaseLog(problem=f"There is no replication slot {slot}.")
     is_active, status, left, kept, unread = row
     if status == "lost":
-        return SourceLog(
+        return DatabaseLog(
             problem=f"The server has removed WAL that the replication slot {slot} needs (wal_status = lost)."
         )
     problem = None
     if status == "unreserved":
         problem = f"The server removes WAL that the replication slot {slot} needs at its next checkpoint."
-    elif not is_active and not reads_first_snapshot(read_offset):
+    elif not is_active and not reader.reads_first_snapshot():
         problem = f"Nobody reads the replication slot {slot}, and the server keeps its WAL."
-    return SourceLog(kept, unread, left, problem=problem)
+    return DatabaseLog(kept, unread, left, problem=problem)
 
 
 def drop_slot(connection: psycopg.Connection, slot: str) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from connectors.deployment import ConnectorConfig, DatabaseAccess, Deployment, SecretReference
+from connectors.engines.database_log import DatabaseLog, LogReader
 from connectors.engines.definitions import TableDefinition
 from connectors.engines.engine import (
     Awaited,
@@ -20,7 +21,6 @@ from connectors.engines.engine import (
     ReadOffset,
 )
 from connectors.engines.hidden_columns import as_taken
-from connectors.engines.source_log import SourceLog
 from connectors.engines.sqlserver import (
     connector,
     preflight,
@@ -197,9 +197,9 @@ class SqlServerEngine(Engine[SqlServerSource, Session]):
         session: Session,
         lake: Lake,  # noqa: ARG002
         source: SqlServerSource,  # noqa: ARG002  The session is in the source's database.
-        read_offset: ReadOffset,
-    ) -> SourceLog:
-        return progress.read_log(session, read_offset())
+        reader: LogReader,
+    ) -> DatabaseLog:
+        return progress.read_log(session, reader.offset())
 
     def snapshot(self, session: Session) -> AbstractContextManager[None]:
         return reading.one_snapshot(session)

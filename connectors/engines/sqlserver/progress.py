@@ -7,8 +7,8 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from connectors.engines.database_log import DatabaseLog
 from connectors.engines.engine import Awaited, ReadOffset
-from connectors.engines.source_log import SourceLog
 from connectors.engines.sqlserver.preparation import HEARTBEAT, heartbeat_statement
 from connectors.engines.sqlserver.session import Session, execute, first_row
 from connectors.engines.sqlserver.sql import identifier, literal
@@ -91,23 +91,23 @@ def unread_until(offset: Mapping[str, Any] | None, end: bytes) -> str | None:
     return f"Debezium has read up to {shown(read) if read else 'no LSN'}, and the changes go to {shown(end)}"
 
 
-def read_log(session: Session, offset: Mapping[str, Any] | None) -> SourceLog:
+def read_log(session: Session, offset: Mapping[str, Any] | None) -> DatabaseLog:
     """Return how long before the last captured change the connector's last one was committed.
 
     The server keeps captured changes in tables, for a time that it does not measure in bytes.
     """
     read = None if offset is None else lsn_of(offset.get("commit_lsn"))
     if read is None:
-        return SourceLog()
+        return DatabaseLog()
     found = first_row(session, _BEHIND, (f"0x{read.hex()}",))
     assert found is not None, "a query of aggregates has one row"
     if found["is_gone"]:
-        return SourceLog(
+        return DatabaseLog(
             problem=f"The connector has read up to {shown(read)}. SQL Server has captured later changes, but"
             " no longer keeps all that followed: take a new snapshot if the connector cannot resume."
         )
     behind = found["behind_ms"]
-    return SourceLog(behind=None if behind is None else max(0.0, float(behind) / 1000))
+    return DatabaseLog(behind=None if behind is None else max(0.0, float(behind) / 1000))
 
 
 def _is_whole(offset: Mapping[str, Any]) -> bool:

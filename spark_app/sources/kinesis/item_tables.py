@@ -78,6 +78,7 @@ class ItemReader:
     place: ShardPlace
     clock: Callable[[], float] = time.monotonic
     is_at_end: bool = field(default=False, init=False)
+    is_refused: bool = field(default=False, init=False)
     _not_before: float = field(default=0.0, init=False)
 
     @property
@@ -91,7 +92,9 @@ class ItemReader:
         while not is_over and size < BYTES_AT_ONCE:
             try:
                 page = self.tables.page(table, begin)
+                self.is_refused = False
             except Throttled:
+                self.is_refused = True
                 self._not_before = self.clock() + FIRST_WAIT_SECONDS
                 if not found:
                     return None

@@ -97,6 +97,11 @@ class Lander:
         )
         return self.clock() < self._list_at and is_none_waiting and are_at_end
 
+    @property
+    def refused(self) -> tuple[str, ...]:
+        """Return the shards, and tables of items, whose last request was refused: there were too many."""
+        return tuple(sorted(name for name, reader in self._readers.items() if reader.is_refused))
+
     def step(self) -> bool:
         """Read all shards once, and land what came. Return whether a record landed.
 

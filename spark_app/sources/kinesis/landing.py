@@ -5,13 +5,14 @@ is missing in bronze, and none is there twice, whatever crashes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
 from typing import Any
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql.types import (
+    ArrayType,
     BinaryType,
     IntegerType,
     LongType,
@@ -47,7 +48,22 @@ LANDED = StructType(
 PLACES_KEY = "tributary.places"
 """The key in a snapshot's summary for `StreamPlaces`."""
 
+_CHUNK = StructType(
+    [
+        StructField("topic", StringType()),
+        StructField("partition", IntegerType()),
+        StructField("first", LongType()),
+        StructField("shard", StringType()),
+        StructField("timestamps", ArrayType(LongType())),
+        StructField("sequences", ArrayType(StringType())),
+        StructField("keys", ArrayType(StringType())),
+        StructField("values", ArrayType(BinaryType())),
+    ]
+)
+"""`Chunk`, as it goes to Spark. Spark takes an array much faster from Python than as many rows."""
+
 RECORDS_OF_ONE_TASK = 10_000
+BYTES_OF_ONE_CHUNK = 1 << 20
 
 COMMITS_BETWEEN_EXPIRIES = 100
 SNAPSHOTS_KEPT = 100
@@ -59,6 +75,17 @@ class Landed:
     """Records of one shard, and the shard's place after them."""
 
     place: ShardPlace
+    records: tuple[Record, ...]
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Records of one topic and partition, whose offsets follow each other from `first` on."""
+
+    topic: str
+    partition: int
+    first: int
+    shard: str
     records: tuple[Record, ...]
 
 
@@ -93,15 +120,13 @@ class Landing:
     def land(self, places: StreamPlaces, landed: Iterable[Landed]) -> StreamPlaces:
         """Commit the records, and return the places after them."""
         read = tuple(landed)
-        offsets, rows = numbered(places, read, self.stream, self.topic_of)
-        after = places.with_places(each.place for each in read).with_offsets(offsets)
+        chunks = chunks_of(places, read, self.topic_of)
+        after = places.with_places(each.place for each in read).with_offsets(ends_of(chunks))
         self._create()
-        tasks = 1 + len(rows) // RECORDS_OF_ONE_TASK
-        landing = self.spark.sparkContext.parallelize(rows, tasks)
-        frame = self.spark.createDataFrame(landing, LANDED, verifySchema=False)
-        writer = frame.writeTo(self.table).option(f"snapshot-property.{PLACES_KEY}", after.to_json())
+        writer = self._rows(chunks).writeTo(self.table)
+        writer.option(f"snapshot-property.{PLACES_KEY}", after.to_json())
         writer.option("fanout-enabled", "true").option("distribution-mode", "none").append()
-        self.recent.add(_as_recent(rows))
+        self.recent.add(record for chunk in chunks for record in _as_recent(chunk))
         self._commits += 1
         if self._commits % COMMITS_BETWEEN_EXPIRIES == 0:
             self.expire_snapshots()
@@ -116,6 +141,32 @@ class Landing:
         table = jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(session, self.table)
         now_ms = table.currentSnapshot().timestampMillis() + 1
         table.expireSnapshots().expireOlderThan(now_ms).retainLast(SNAPSHOTS_KEPT).commit()
+
+    def _rows(self, chunks: Sequence[Chunk]) -> DataFrame:
+        """Return the records of the chunks, as `LANDED`."""
+        tasks = 1 + sum(len(chunk.records) for chunk in chunks) // RECORDS_OF_ONE_TASK
+        landing = self.spark.sparkContext.parallelize(map(_as_row, chunks), tasks)
+        frame = self.spark.createDataFrame(landing, _CHUNK, verifySchema=False)
+        of_records = F.arrays_zip("timestamps", "sequences", "keys", "values")
+        records = frame.select("topic", "partition", "first", "shard", F.posexplode(of_records))
+        found = {
+            "k_topic": F.col("topic"),
+            "k_partition": F.col("partition"),
+            "k_offset": F.col("first") + F.col("pos"),
+            "k_timestamp": F.col("col.timestamps"),
+            "key": F.col("col.sequences").cast(BinaryType()),
+            "value": F.col("col.values"),
+            "stream": F.lit(self.stream),
+            "shard": F.col("shard"),
+            "sequence_number": F.col("col.sequences"),
+            "partition_key": F.col("col.keys"),
+        }
+        return records.select(
+            *(
+                found.get(field.name, F.lit(None)).cast(field.dataType).alias(field.name)
+                for field in LANDED.fields
+            )
+        )
 
     def _create(self) -> None:
         if self.spark.catalog.tableExists(self.table):
@@ -157,31 +208,63 @@ class Landing:
         )
 
 
-def _as_recent(rows: Iterable[tuple[Any, ...]]) -> Iterator[LandedRecord]:
-    for topic, partition, offset, arrived_ms, key, value, *_ in rows:
-        yield LandedRecord((topic, partition, offset), arrived_ms, bytes(key), bytes(value))
+def chunks_of(places: StreamPlaces, landed: Iterable[Landed], topic_of: TopicOf) -> tuple[Chunk, ...]:
+    """Give the records offsets, which continue those of the places, by topic and partition.
 
-
-def numbered(
-    places: StreamPlaces, landed: Iterable[Landed], stream: str, topic_of: TopicOf
-) -> tuple[Mapping[str, Mapping[int, int]], list[tuple[object, ...]]]:
-    """Return the next offsets by topic and partition, and the rows (`LANDED`) grouped by these."""
-    ends: dict[str, dict[int, int]] = {}
-    rows: list[tuple[object, ...]] = []
+    A chunk has about `BYTES_OF_ONE_CHUNK`, or one record. Records that no table wants are left out."""
+    found: list[Chunk] = []
     for each in landed:
         partition = each.place.partition
-        of_topics = [(topic_of(record.data), record) for record in each.records]
-        wanted = [(topic, record) for topic, record in of_topics if topic is not None]
-        for topic, records in groupby(sorted(wanted, key=lambda pair: pair[0]), key=lambda pair: pair[0]):
+        for topic, records in _by_topic(each.records, topic_of).items():
             first = places.offsets.get(topic, {}).get(partition, 0)
-            offset = first
-            for offset, (_, record) in enumerate(records, first):
-                sequence = bytearray(record.sequence, "ascii")
-                rows.append(
-                    (
-                        *(topic, partition, offset, record.arrived_ms, sequence, bytearray(record.data)),
-                        *(None, None, stream, each.place.shard, record.sequence, record.partition_key),
-                    )
-                )
-            ends.setdefault(topic, {})[partition] = offset + 1
-    return ends, rows
+            for part in _in_parts(records):
+                found.append(Chunk(topic, partition, first, each.place.shard, part))
+                first += len(part)
+    return tuple(found)
+
+
+def _by_topic(records: Iterable[Record], topic_of: TopicOf) -> Mapping[str, Sequence[Record]]:
+    found: dict[str, list[Record]] = {}
+    for record in records:
+        topic = topic_of(record.data)
+        if topic is not None:
+            found.setdefault(topic, []).append(record)
+    return found
+
+
+def _in_parts(records: Iterable[Record]) -> Iterator[tuple[Record, ...]]:
+    part: list[Record] = []
+    size = 0
+    for record in records:
+        if part and size + len(record.data) > BYTES_OF_ONE_CHUNK:
+            yield tuple(part)
+            part, size = [], 0
+        part.append(record)
+        size += len(record.data)
+    if part:
+        yield tuple(part)
+
+
+def ends_of(chunks: Iterable[Chunk]) -> Mapping[str, Mapping[int, int]]:
+    """Return the next offsets by topic and partition."""
+    ends: dict[str, dict[int, int]] = {}
+    for chunk in chunks:
+        ends.setdefault(chunk.topic, {})[chunk.partition] = chunk.first + len(chunk.records)
+    return ends
+
+
+def _as_row(chunk: Chunk) -> tuple[object, ...]:
+    records = chunk.records
+    return (
+        *(chunk.topic, chunk.partition, chunk.first, chunk.shard),
+        [record.arrived_ms for record in records],
+        [record.sequence for record in records],
+        [record.partition_key for record in records],
+        [bytearray(record.data) for record in records],
+    )
+
+
+def _as_recent(chunk: Chunk) -> Iterator[LandedRecord]:
+    for offset, record in enumerate(chunk.records, chunk.first):
+        place = chunk.topic, chunk.partition, offset
+        yield LandedRecord(place, record.arrived_ms, record.sequence.encode(), record.data)

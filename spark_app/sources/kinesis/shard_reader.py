@@ -58,6 +58,11 @@ class ShardReader:
     _refusals: int = field(default=0, init=False)
 
     @property
+    def is_refused(self) -> bool:
+        """Return whether Kinesis has refused the last request."""
+        return self._refusals > 0
+
+    @property
     def is_due(self) -> bool:
         return self.clock() >= self._not_before
 

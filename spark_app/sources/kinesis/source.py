@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -18,6 +18,7 @@ from spark_app.sources.event import OffsetRange, TopicExtent
 from spark_app.sources.kinesis.lander import Lander
 from spark_app.sources.kinesis.places import StreamPlaces
 from spark_app.sources.kinesis.recently_landed import RecentlyLanded
+from spark_app.sources.kinesis.shard_reader import LONGEST_WAIT_SECONDS
 from tributary.contract.errors import TributaryError
 
 PASSING_FAILURES = (Py4JError, PySparkException, OSError)
@@ -26,6 +27,9 @@ SECONDS_BETWEEN_COMMITS = 2.0
 RETRY_SECONDS = 5.0
 PATIENCE_SECONDS = 120.0
 """How long a run that does not follow lets the stream refuse or fail before it gives up."""
+
+SECONDS_BETWEEN_WARNINGS = 60.0
+"""How often the app says that Kinesis refuses requests."""
 
 
 @dataclass
@@ -43,12 +47,14 @@ class KinesisSource:
     bronze: BronzeSource
     recent: RecentlyLanded
     follows: bool
+    clock: Callable[[], float] = time.monotonic
     _places: StreamPlaces = field(default_factory=StreamPlaces, init=False)
     _problem: TributaryError | None = field(default=None, init=False)
     _thread: threading.Thread | None = field(default=None, init=False)
     _stopped: threading.Event = field(default_factory=threading.Event, init=False)
     _is_read: bool = field(default=False, init=False)
     _has_landed: bool = field(default=False, init=False)
+    _silent_until: float = field(default=float("-inf"), init=False)
 
     def topics(self) -> frozenset[str]:
         """Return the topics with records. The first call lands what the stream has, or begins to.
@@ -93,18 +99,17 @@ class KinesisSource:
         self._thread.start()
 
     def _land_all(self) -> None:
-        failed_seconds = 0.0
+        heard = self.clock()
         while not (self._stopped.is_set() or self._problem):
-            if self._step():
-                failed_seconds = 0.0
-                if self.lander.is_at_end:
-                    return
-                self._stopped.wait(0 if self._has_landed else POLL_SECONDS)
-                continue
-            failed_seconds += RETRY_SECONDS
-            if failed_seconds >= PATIENCE_SECONDS:
+            is_well = self._step()
+            if is_well and (self._has_landed or not self.lander.refused):
+                heard = self.clock()
+            if is_well and self.lander.is_at_end:
+                return
+            if self.clock() - heard >= PATIENCE_SECONDS:
                 raise OSError("the stream did not answer for two minutes: see the messages above")
-            self._stopped.wait(RETRY_SECONDS)
+            pause = 0.0 if self._has_landed else POLL_SECONDS
+            self._stopped.wait(pause if is_well else RETRY_SECONDS)
 
     def _keep_landing(self) -> None:
         while not self._stopped.is_set():
@@ -122,6 +127,7 @@ class KinesisSource:
         try:
             self._has_landed = self.lander.step()
             self._problem = None
+            self._tell_what_is_refused()
         except TributaryError as error:
             self._problem = error
             print(error, file=sys.stderr)
@@ -132,3 +138,13 @@ class KinesisSource:
         finally:
             self._places = self.lander.places
         return True
+
+    def _tell_what_is_refused(self) -> None:
+        refused = self.lander.refused
+        if refused and self.clock() >= self._silent_until:
+            self._silent_until = self.clock() + SECONDS_BETWEEN_WARNINGS
+            print(
+                f"{self.lander.name} refuses requests for {', '.join(refused)}, because they are too many. "
+                f"The app asks again, {LONGEST_WAIT_SECONDS:.0f} seconds later at most. No record is lost.",
+                file=sys.stderr,
+            )

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
 
 import boto3
+import botocore.session
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
@@ -29,9 +30,14 @@ _THROTTLED = frozenset(
     }
 )
 _EXPIRED = "ExpiredIteratorException"
+_ENABLE_KEY = "Enable the KMS key that encrypts the stream, or cancel its deletion."
 _FOR_A_PERSON = {
     "ResourceNotFoundException": "Create the stream, or correct its name in the lake file.",
     "AccessDeniedException": "Allow the app's role to read the stream.",
+    "KMSAccessDeniedException": "Give the app's role kms:Decrypt on the key that encrypts the stream.",
+    "KMSDisabledException": _ENABLE_KEY,
+    "KMSInvalidStateException": _ENABLE_KEY,
+    "KMSNotFoundException": _ENABLE_KEY,
 }
 
 
@@ -87,8 +93,8 @@ class Stream:
     def facts(self) -> StreamFacts:
         found = self._ask("describe_stream_summary", **self._named)["StreamDescriptionSummary"]
         created = found.get("StreamCreationTimestamp")
-        text = created.isoformat() if isinstance(created, datetime) else str(created)
-        return StreamFacts(text, int(found.get("RetentionPeriodHours", 24)) * 3_600_000)
+        text = None if created is None else datetime.fromtimestamp(created / 1000, UTC).isoformat()
+        return StreamFacts(str(text), int(found.get("RetentionPeriodHours", 24)) * 3_600_000)
 
     def shards(self) -> tuple[Shard, ...]:
         """List the shards, each after its parents."""
@@ -119,7 +125,7 @@ class Stream:
         records = tuple(
             Record(
                 each["SequenceNumber"],
-                _milliseconds(each.get("ApproximateArrivalTimestamp")),
+                each.get("ApproximateArrivalTimestamp") or 0,
                 each["PartitionKey"],
                 bytes(each["Data"]),
             )
@@ -156,7 +162,10 @@ class Stream:
 
     @cached_property
     def _client(self) -> Any:
-        return boto3.client(
+        session = botocore.session.get_session()
+        # Boto3's own parser makes a datetime in the machine's time zone. It takes longer than all else.
+        session.get_component("response_parser_factory").set_parser_defaults(timestamp_parser=_milliseconds)
+        return boto3.session.Session(botocore_session=session).client(
             "kinesis",
             endpoint_url=self.of.stream_endpoint,
             region_name=self.of.region_of_stream or region_here(),
@@ -170,5 +179,6 @@ def region_here() -> str | None:
     return os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
 
 
-def _milliseconds(time: Any) -> int:
-    return round(time.timestamp() * 1000) if isinstance(time, datetime) else 0
+def _milliseconds(seconds: str | float) -> int:
+    """Return a time of Kinesis, in seconds since 1970, in milliseconds."""
+    return round(float(seconds) * 1000)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -93,7 +93,7 @@ def value_of(attribute: Attribute, data_type: DataType) -> Any:
     if kind == "NULL":
         return None
     if isinstance(data_type, StringType):
-        return text_of(attribute)
+        return _text(value) if kind == "S" else text_of(attribute)
     if isinstance(data_type, ArrayType) and kind in ("SS", "NS", "BS"):
         values = [_scalar(kind[0], each, data_type.elementType) for each in _values(value)]
         return sorted(values)
@@ -109,6 +109,8 @@ def _scalar(kind: str, value: Any, data_type: DataType) -> Any:
         case "B", StringType():
             return base64.b64encode(_bytes(value)).decode()
         case "N", LongType():
+            if isinstance(value, str) and len(value) <= _DIGITS_OF_ANY_LONG and _is_digits(value):
+                return int(value)
             found = _number(value)
             if found != found.to_integral_value() or not -(2**63) <= found < 2**63:
                 raise DoesNotFit(value)
@@ -123,6 +125,13 @@ def _scalar(kind: str, value: Any, data_type: DataType) -> Any:
             return bytearray(_bytes(value))
         case _:
             raise DoesNotFit(kind)
+
+
+_DIGITS_OF_ANY_LONG = 18
+
+
+def _is_digits(text: str) -> bool:
+    return text.isascii() and text.isdigit()
 
 
 def text_of(attribute: Attribute) -> str | None:
@@ -175,14 +184,14 @@ def plain_json(attribute: Attribute) -> str:
 
 def json_of_item(item: Any) -> str:
     """Return an item, or the value of a map, as JSON. Raises `NotAnAttribute`."""
-    if not isinstance(item, Mapping):
+    if not isinstance(item, dict):
         raise NotAnAttribute(repr(item))
     members = (f"{json_text(name)}:{plain_json(item[name])}" for name in sorted(item))
     return "{" + ",".join(members) + "}"
 
 
-def json_text(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)
+json_text: Callable[[str], str] = json.JSONEncoder(ensure_ascii=False).encode
+"""Returns a text as JSON."""
 
 
 def _json_list(values: Sequence[str]) -> str:
@@ -190,9 +199,11 @@ def _json_list(values: Sequence[str]) -> str:
 
 
 def _kind(attribute: Any) -> tuple[str, Any]:
-    if not isinstance(attribute, Mapping) or len(attribute) != 1:
+    # Every item is JSON, so it has no other mappings. Python compares with `Mapping` slowly.
+    if not isinstance(attribute, dict) or len(attribute) != 1:
         raise NotAnAttribute(repr(attribute))
-    return next(iter(attribute.items()))
+    ((kind, value),) = attribute.items()
+    return kind, value
 
 
 def _values(value: Any) -> Sequence[Any]:
@@ -233,7 +244,8 @@ def _number(value: Any) -> Decimal:
 
 
 def _decimal(value: Decimal, data_type: DecimalType) -> Decimal:
-    digits, exponent = value.as_tuple().digits, int(value.as_tuple().exponent)
+    _, digits, power = value.as_tuple()
+    exponent = int(power)
     whole = len(digits) + exponent
     if value and (-exponent > data_type.scale or whole > data_type.precision - data_type.scale):
         raise DoesNotFit(str(value))

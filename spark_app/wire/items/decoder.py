@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -24,6 +24,7 @@ from spark_app.wire.items.attributes import (
 from spark_app.wire.items.item_columns import JSON, MOST_COLUMNS, Attributes, ItemColumns, column_of
 from spark_app.wire.items.record import ItemChange, UnreadableRecord, read_record
 from spark_app.wire.reasons import MISMATCH, UNKNOWN_SCHEMA
+from tributary.contract.column_types import ColumnType
 
 Decoded = tuple[str | None, str | None, int | None, str | None, tuple[Any, ...] | None, str | None]
 """Operation, record key, time in microseconds, sequence number, row, and the reason if it is bad."""
@@ -74,23 +75,23 @@ class ItemDecoder:
         """Return the row of a change: a value for each column. For a delete, only the key has values.
 
         Raises `Misfit` and `NotAnAttribute`."""
-        if sorted(map(column_of, change.keys)) != sorted(self.columns.key):
+        if sorted(map(column_of, change.keys)) != self._key:
             raise NotAnAttribute("another key than the table's")
-        row: dict[str, Any] = {}
+        row: list[Any] = [None] * len(self.columns.row)
         rest: dict[str, Attribute] = {}
         for name, attribute in self._attributes(change).items():
-            place = self.column(name)
+            place = self._place(name)
             if place is None:
                 # Without a column, NULL is like no value: it says nothing about the column's type.
                 if self._is_json or attribute_type(attribute) is not None:
                     rest[name] = attribute
-            elif (value := self._value(name, attribute, self._types[place])) is not None:
-                row[place] = value
-        if any(row.get(name) is None for name in self.columns.key):
+            else:
+                row[place.number] = place.value(name, attribute)
+        if any(row[number] is None for number in self._numbers_of_key):
             raise NotAnAttribute("a key without a value")
         if rest or self._is_json:
-            row[self._rest_column(rest)] = json_of_item(rest)
-        return tuple(row.get(name) for name in self.columns.names)
+            row[self._number_of[self._rest_column(rest)]] = json_of_item(rest)
+        return tuple(row)
 
     def _attributes(self, change: ItemChange) -> Item:
         return {**(change.image or {}), **change.keys}
@@ -98,35 +99,66 @@ class ItemDecoder:
     def column(self, attribute: str) -> str | None:
         """Return the attribute's column; None if it is one of those without their own."""
         name = column_of(attribute)
-        return name if name in self._types else None
+        return name if name in self._number_of else None
+
+    def _place(self, attribute: str) -> _Place | None:
+        """Return the attribute's place; None if it is one of those without a column of their own."""
+        found = self._places.get(attribute)
+        if found is None and (number := self._number_of.get(column_of(attribute))) is not None:
+            data_type, declared = self.columns.row[number][1], self.items.declared(attribute)
+            found = self._places[attribute] = _Place(number, data_type, declared)
+        return found
 
     def _rest_column(self, rest: Item) -> str:
         """Return the column of all other attributes, if these have to be among them."""
         taken = {name.lower() for name in self.columns.names}
         is_full = len(taken) >= MOST_COLUMNS
         has_no_room = all(is_full or column_of(name).lower() in taken for name in rest)
-        if not (self._is_json or has_no_room) or self.items.rest not in self._types:
+        if not (self._is_json or has_no_room) or self.items.rest not in self._number_of:
             raise Unlearned
         return self.items.rest
-
-    def _value(self, name: str, attribute: Attribute, data_type: DataType) -> Any:
-        declared = self.items.declared(name)
-        if declared is not None and declared.name == JSON:
-            return plain_json(attribute)
-        try:
-            return value_of(attribute, data_type)
-        except DoesNotFit as error:
-            if declared is None:
-                raise Unlearned from None
-            raise Misfit(f"attribute {name}: {error}") from error
 
     @property
     def _is_json(self) -> bool:
         return self.items.rules.attributes == "json"
 
     @cached_property
-    def _types(self) -> Mapping[str, DataType]:
-        return dict(self.columns.row)
+    def _number_of(self) -> Mapping[str, int]:
+        """The columns' places in a row, by their names."""
+        return {name: number for number, name in enumerate(self.columns.names)}
+
+    @cached_property
+    def _key(self) -> Sequence[str]:
+        return sorted(self.columns.key)
+
+    @cached_property
+    def _numbers_of_key(self) -> Sequence[int]:
+        return [self._number_of[name] for name in self.columns.key]
+
+    @cached_property
+    def _places(self) -> dict[str, _Place]:
+        """The attributes with a column that have come so far. Finding one takes longer than reading it."""
+        return {}
+
+
+@dataclass(frozen=True)
+class _Place:
+    """The column of an attribute: its number in a row, its type, and the type that the lake file sets."""
+
+    number: int
+    data_type: DataType
+    declared: ColumnType | None
+
+    def value(self, name: str, attribute: Attribute) -> Any:
+        """Return the attribute's value in the column. Raises `Misfit`, `Unlearned` and `NotAnAttribute`."""
+        if self.declared is not None and self.declared.name == JSON:
+            return plain_json(attribute)
+        try:
+            return value_of(attribute, self.data_type)
+        except DoesNotFit as error:
+            if self.declared is None:
+                raise Unlearned from None
+            raise Misfit(f"attribute {name}: {error}") from error
 
 
 class Misfit(ValueError):

@@ -14,6 +14,8 @@ _STEP = 6
 _EXACT = Context(prec=400)
 """Numbers go from 1E-130 to 9.9E+125, so this many digits hold the sum of any two."""
 
+_ZERO = Decimal(0)
+
 
 class NotANumber(ValueError):
     """A text that is no number."""
@@ -27,7 +29,8 @@ def number(text: object) -> Decimal:
         found = None
     if found is None or not found.is_finite():
         raise NotANumber(repr(text))
-    return _EXACT.plus(_EXACT.normalize(found))
+    # There is one zero: -0 is equal to it, and would have another text.
+    return _EXACT.normalize(found) or _ZERO
 
 
 def number_text(value: Decimal) -> str:

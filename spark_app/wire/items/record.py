@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -68,11 +69,19 @@ def read_record(data: bytes) -> ItemChange:
 
 def table_of_record(data: bytes) -> str | None:
     """Return the name of the table whose item the record changes; None if the record does not say."""
+    if (begin := _BEGIN.match(data)) is not None:
+        return begin[1].decode()
     try:
         name = _parsed(data).get("tableName")
     except UnreadableRecord:
         return None
     return name if isinstance(name, str) else None
+
+
+_BEGIN = re.compile(rb'\{(?:"\w+": ?(?:"[ -!#-\[\]-~]*"|null), ?)*"tableName": ?"([\w.-]+)"', re.ASCII)
+"""The beginning of each record that DynamoDB sends, except of TTL deletes. To parse it all takes long.
+
+The rest can be damaged. Then it is a damaged record of that table."""
 
 
 def _parsed(data: bytes) -> Mapping[str, Any]:

@@ -207,11 +207,17 @@ columns = { id = "bigint", country = "text", amount = "bigint" }
 [derived.totals]
 key = ["country"]
 sql = "SELECT country, sum(amount) AS total FROM sales WHERE amount > LEAST GROUP BY country"
+console = true
 """
     lake = DerivedLake(spark, tmp_path, text.replace("LEAST", "0"))
     lake.send("sales", [{"id": 1, "country": "US", "amount": 1}, {"id": 2, "country": "DE", "amount": 7}])
     lake.from_events("totals").advance()
+    told: dict[str, str | None] = {}
     for least, expected in (("5", [("DE", 7)]), ("0", [("DE", 7), ("US", 1)])):
         lake.text = text.replace("LEAST", least)
         lake.from_events("totals").advance()
         assert lake.rows("totals") == expected
+        told = {one["key"]: one["value"] for one in lake.reports() if one["event"] == "derived_row"}
+        assert [key for key, value in sorted(told.items()) if value is not None] == [
+            f'{{"country":"{country}"}}' for country, _ in expected
+        ], "an output learns which rows are gone"

@@ -12,6 +12,7 @@ import duckdb
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from spark_app.derive.touched import AllKeys, touched_keys
@@ -201,6 +202,40 @@ def test_a_python_function_derives_a_table(spark: SparkSession, tmp_path: Path) 
     lake.write("orders", [(1, 1, Decimal(5)), (2, 1, Decimal(1))])
     lake.advance("best")
     assert lake.rows("best") == [(1,)]
+
+
+def test_a_python_function_that_fails_in_its_rows_is_told_and_the_rows_stay(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    (tmp_path / "best.py").write_text(
+        "from pyspark.sql import functions as F\n"
+        "share = F.udf(lambda customer: 10 // customer, 'int')\n"
+        "def derive(orders):\n    return orders.select('id', share('customer').alias('share'))\n"
+    )
+    text = '[derived.best]\nkey = ["id"]\npython = "best.py"\ninputs = ["orders"]\n'
+    lake = DerivedLake(spark, tmp_path, text, TYPES)
+    lake.write("orders", [(1, 5, Decimal(5))])
+    lake.advance("best")
+    lake.write("orders", [(2, 0, Decimal(1))])
+    with pytest.raises(PySparkException, match="ZeroDivisionError"):
+        lake.advance("best")
+    assert lake.rows("best") == [(1, 2)]
+
+
+def test_a_topic_learns_of_rows_that_a_query_with_other_columns_no_longer_has(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    text = (
+        '[derived.best]\nkey = ["id"]\nconsole = true\nsql = "SELECT id, COLUMNS FROM orders WHERE id > N"\n'
+    )
+    lake = DerivedLake(spark, tmp_path, "", TYPES)
+    lake.write("orders", [(1, 7, Decimal(5)), (2, 8, Decimal(5)), (3, 9, Decimal(5))])
+    for columns, least in (("customer", "0"), ("customer AS buyer", "2")):
+        lake.text = text.replace("COLUMNS", columns).replace('N"', f'{least}"')
+        lake.advance("best")
+    told = {report["key"]: report["value"] for report in lake.reports() if report["event"] == "derived_row"}
+    expected = {'{"id":1}': None, '{"id":2}': None, '{"id":3}': '{"id":3,"buyer":9}'}
+    assert told == expected
 
 
 def _orders(sql: str) -> str:

@@ -23,7 +23,12 @@ from pyspark.sql.types import (
 )
 
 from spark_app.columns.table_columns import TableColumns
-from spark_app.wire.items.attributes import attribute_type, plain_json, value_of, widest
+from spark_app.wire.items.attributes import (
+    attribute_type,
+    plain_json,
+    value_of,
+    widest,
+)
 from spark_app.wire.items.decoder import ItemDecoder, attributes_in
 from spark_app.wire.items.item_columns import (
     ALL_ATTRIBUTES,
@@ -33,7 +38,7 @@ from spark_app.wire.items.item_columns import (
     column_of,
 )
 from spark_app.wire.items.numbers import number, number_text
-from spark_app.wire.items.record import UnreadableRecord, read_record
+from spark_app.wire.items.record import UnreadableRecord, read_record, table_of_record
 from spark_app.wire.reasons import MISMATCH, UNKNOWN_SCHEMA
 from tests.spark_app.items.generated import ITEMS, NUMBERS, VALUES, Plain, Sent, attribute
 from tests.spark_app.items.reference import plain, read_back, read_json, stored
@@ -306,6 +311,51 @@ def test_a_record_that_cannot_be_read_has_a_reason(data: bytes, reason: str) -> 
     with pytest.raises(UnreadableRecord) as error:
         read_record(data)
     assert error.value.reason == reason
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"])), st.booleans(), st.booleans())
+def test_the_table_of_a_record_is_the_one_that_it_names_itself(
+    value: str, is_compact: bool, by_ttl: bool
+) -> None:
+    values = {"tableName": value, "text": f'"tableName":"{value}"', "map": {"tableName": value}}
+    record = json.loads(Sent("1", AT, values, by_ttl, table="own.Table-1_").data)
+    for ascii_only in (True, False):
+        data = json.dumps(
+            {"eventID": '"tableName":"other"', **record},
+            separators=(",", ":") if is_compact else None,
+            ensure_ascii=ascii_only,
+        )
+        assert table_of_record(data.encode()) == "own.Table-1_"
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"\xff",
+        b"[]",
+        b"null",
+        b'{"tableName":null}',
+        b'{"tableName":7}',
+        b'{"dynamodb":{"tableName":"orders"}}',
+        b'{"eventID":"\\"tableName\\":\\"orders\\""}',
+    ],
+)
+def test_a_record_that_names_no_table_belongs_to_none(data: bytes) -> None:
+    assert table_of_record(data) is None
+
+
+def test_a_damaged_record_belongs_to_the_table_that_its_beginning_names() -> None:
+    data = Sent("1", AT, {"a": "b"}).data
+    for damaged in (data[:-20], data.replace(b'"b"', b'"\xff"')):
+        assert table_of_record(damaged) == "orders"
+        with pytest.raises(UnreadableRecord):
+            read_record(damaged)
+
+
+@pytest.mark.parametrize("text", ["0", "-0", "007", "-12", "1e2", "100.0", str(2**63 - 1), str(-(2**63))])
+def test_whole_numbers_are_the_same_in_every_spelling(text: str) -> None:
+    assert value_of({"N": text}, LongType()) == int(Decimal(text))
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from spark_app.sources.kinesis import item_tables
 from spark_app.sources.kinesis.item_tables import Page
 from spark_app.sources.kinesis.lander import SECONDS_BETWEEN_LISTS, Lander, RecordsLost
-from spark_app.sources.kinesis.landing import Landed, numbered
+from spark_app.sources.kinesis.landing import Landed, chunks_of, ends_of
 from spark_app.sources.kinesis.places import Shard, ShardPlace, StreamPlaces, readable
 from spark_app.sources.kinesis.shard_reader import FIRST_WAIT_SECONDS, SECONDS_BETWEEN_READS, ShardReader
 from spark_app.sources.kinesis.stream import (
@@ -42,13 +42,13 @@ class FakeShard:
 class FakeStream:
     """A stream in memory, with the rules of Kinesis: iterators, closed shards, and records that it deletes.
 
-    failures  raised by the next requests, one each
+    failures  raised by the next requests, one each; None: that request succeeds
     most      the most records of an answer
     """
 
     shards_by_id: dict[str, FakeShard] = field(default_factory=dict)
     created: str = "2026-01-01"
-    failures: list[Exception] = field(default_factory=list)
+    failures: list[Exception | None] = field(default_factory=list)
     most: int = 2
     sequence: int = 10**55
     now_ms: int = 1_790_000_000_000
@@ -94,8 +94,8 @@ class FakeStream:
         return Answer(records, None if is_over else f"{shard}/{until}", behind_ms)
 
     def _fail(self) -> None:
-        if self.failures:
-            raise self.failures.pop(0)
+        if self.failures and (failure := self.failures.pop(0)) is not None:
+            raise failure
 
 
 @dataclass
@@ -121,11 +121,22 @@ class Crash(BaseException):
     """The end of the process."""
 
 
+@dataclass(frozen=True)
+class Row:
+    """A record in bronze."""
+
+    topic: str
+    partition: int
+    offset: int
+    shard: str
+    record: Record
+
+
 @dataclass
 class FakeLanding:
     """Bronze in memory. `crashes` say, for the next commits, whether the app dies before or after them."""
 
-    rows: list[tuple[Any, ...]] = field(default_factory=list)
+    rows: list[Row] = field(default_factory=list)
     places: StreamPlaces = field(default_factory=StreamPlaces)
     crashes: list[str | None] = field(default_factory=list)
     commits: int = 0
@@ -138,9 +149,13 @@ class FakeLanding:
         if crash == "before":
             raise Crash
         read = tuple(landed)
-        offsets, rows = numbered(places, read, "stream", topic_of)
-        self.rows += rows
-        self.places = places.with_places(each.place for each in read).with_offsets(offsets)
+        chunks = chunks_of(places, read, topic_of)
+        self.rows += [
+            Row(chunk.topic, chunk.partition, offset, chunk.shard, record)
+            for chunk in chunks
+            for offset, record in enumerate(chunk.records, chunk.first)
+        ]
+        self.places = places.with_places(each.place for each in read).with_offsets(ends_of(chunks))
         self.commits += 1
         if crash == "after":
             raise Crash
@@ -150,8 +165,8 @@ class FakeLanding:
         """Return offset, sequence number and data of each record by topic and shard, as they landed."""
         found: dict[tuple[str, str], list[tuple[int, str, bytes]]] = {}
         for row in self.rows:
-            topic, _, offset, _, _, value, _, _, _, shard, sequence, _ = row
-            found.setdefault((topic, shard), []).append((offset, sequence, bytes(value)))
+            place = row.offset, row.record.sequence, row.record.data
+            found.setdefault((row.topic, row.shard), []).append(place)
         return found
 
 
@@ -198,7 +213,7 @@ class World:
         assert {at: [(seq, data) for _, seq, data in rows] for at, rows in landed.items()} == expected
         for rows in landed.values():
             assert [offset for offset, _, _ in rows] == list(range(len(rows)))
-        partitions = {(row[9], row[1]) for row in self.bronze.rows}
+        partitions = {(row.shard, row.partition) for row in self.bronze.rows}
         assert len({shard for shard, _ in partitions}) == len(partitions) == len({p for _, p in partitions})
 
 
@@ -264,10 +279,10 @@ def test_a_child_waits_until_its_parents_are_over() -> None:
 
     world.step()
     world.step()
-    assert all(row[9] == "s0" for row in world.bronze.rows)
+    assert all(row.shard == "s0" for row in world.bronze.rows)
     world.land_all()
     world.check()
-    assert [row[9] for row in world.bronze.rows] == ["s0"] * 5 + ["left"]
+    assert [row.shard for row in world.bronze.rows] == ["s0"] * 5 + ["left"]
 
 
 def test_a_throttled_shard_waits_longer_each_time() -> None:
@@ -303,7 +318,7 @@ def test_records_that_the_stream_has_deleted_during_a_pause_are_told() -> None:
     world.allows_gaps = True
     world.restart()
     world.land_all()
-    assert [bytes(row[5]) for row in world.bronze.rows] == [b"a read", b"a kept"]
+    assert [row.record.data for row in world.bronze.rows] == [b"a read", b"a kept"]
 
 
 @pytest.mark.parametrize("trimmed", [0, 1])
@@ -324,7 +339,7 @@ def test_a_long_pause_in_which_nothing_was_deleted_is_no_loss(trimmed: int) -> N
     world.stream.put("s0", b"a later")
 
     world.land_all()
-    assert [bytes(row[5]) for row in world.bronze.rows] == [b"a read", b"a later"]
+    assert [row.record.data for row in world.bronze.rows] == [b"a read", b"a later"]
 
 
 def test_a_stream_of_the_same_name_is_told_and_never_taken_for_the_old_one() -> None:
@@ -340,7 +355,7 @@ def test_a_stream_of_the_same_name_is_told_and_never_taken_for_the_old_one() -> 
     world.allows_gaps = True
     world.restart()
     world.land_all()
-    assert [(row[1], bytes(row[5])) for row in world.bronze.rows] == [(0, b"a old"), (1, b"a new")]
+    assert [(row.partition, row.record.data) for row in world.bronze.rows] == [(0, b"a old"), (1, b"a new")]
 
 
 def test_a_shard_that_vanished_before_its_end_is_told() -> None:
@@ -414,12 +429,12 @@ def test_every_item_lands_once_besides_its_changes(items: int, events: list[str]
         world.bronze.crashes.clear()
         tables.failures.clear()
         world.land_all()
-    landed = [row for row in world.bronze.rows if row[0] == "items"]
-    changes = [read_record(bytes(row[5])) for row in landed]
+    landed = [row for row in world.bronze.rows if row.topic == "items"]
+    changes = [read_record(row.record.data) for row in landed]
     assert [change.keys["id"]["S"] for change in changes] == tables.items
-    assert [row[2] for row in landed] == list(range(items))
+    assert [row.offset for row in landed] == list(range(items))
     assert all(change.image is not None and change.image["raw"] == {"B": "AA=="} for change in changes)
-    assert sum(row[0] == "topic a" for row in world.bronze.rows) == events.count("put")
+    assert sum(row.topic == "topic a" for row in world.bronze.rows) == events.count("put")
 
 
 def test_after_lost_records_all_items_are_read_again() -> None:
@@ -432,9 +447,9 @@ def test_after_lost_records_all_items_are_read_again() -> None:
     world.restart()
     world.land_all()
 
-    landed = [row for row in world.bronze.rows if row[0] == "items"]
+    landed = [row for row in world.bronze.rows if row.topic == "items"]
     assert len(landed) == 4
-    assert len({row[1] for row in landed}) == 2
+    assert len({row.partition for row in landed}) == 2
     world.restart()
     world.land_all()
-    assert sum(row[0] == "items" for row in world.bronze.rows) == 4
+    assert sum(row.topic == "items" for row in world.bronze.rows) == 4

@@ -18,7 +18,7 @@ from spark_app.run.outcome_files import OutcomeFiles
 from spark_app.sources.bronze import BronzeSource
 from spark_app.sources.event import EVENT, EventSource, OffsetRange
 from spark_app.sources.kinesis.lander import Lander
-from spark_app.sources.kinesis.landing import Landed, Landing
+from spark_app.sources.kinesis.landing import Landed, Landing, chunks_of, ends_of
 from spark_app.sources.kinesis.places import Shard, ShardPlace, StreamPlaces
 from spark_app.sources.kinesis.recently_landed import LandedRecord, RecentlyLanded
 from spark_app.sources.kinesis.source import KinesisSource
@@ -91,6 +91,32 @@ def test_landed_records_are_events_and_their_places_survive(
     }
     rows = landing.spark.table(landing.table).select("stream", "shard", "sequence_number", "partition_key")
     assert ("changes", "s0", _record(2, "").sequence, "KEY") in {tuple(row) for row in rows.collect()}
+
+
+@pytest.mark.parametrize("most_bytes", [1, 700, 1 << 20])
+def test_records_get_offsets_one_after_the_other_however_they_are_cut(
+    most_bytes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("spark_app.sources.kinesis.landing.BYTES_OF_ONE_CHUNK", most_bytes)
+    places = StreamPlaces(offsets={"orders": {0: 10}})
+    tables = ["orders", "notes", "orders", "orders", "notes"]
+    records = tuple(_record(number, table) for number, table in enumerate(tables))
+    landed = [Landed(ShardPlace(0, "s0"), records), Landed(ShardPlace(1, "s1"), records[:1])]
+    chunks = chunks_of(places, landed, table_of_record)
+
+    found = {
+        (chunk.topic, chunk.partition, offset): record
+        for chunk in chunks
+        for offset, record in enumerate(chunk.records, chunk.first)
+    }
+    orders, notes = [records[n] for n in (0, 2, 3)], [records[n] for n in (1, 4)]
+    assert found == {
+        **{("orders", 0, offset): record for offset, record in enumerate(orders, 10)},
+        **{("notes", 0, offset): record for offset, record in enumerate(notes)},
+        ("orders", 1, 0): records[0],
+    }
+    assert ends_of(chunks) == {"orders": {0: 13, 1: 1}, "notes": {0: 2}}
+    assert all(sum(len(r.data) for r in c.records) <= most_bytes or len(c.records) == 1 for c in chunks)
 
 
 def test_a_range_with_a_record_that_is_not_held_any_more_is_read_from_bronze() -> None:

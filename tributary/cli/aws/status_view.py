@@ -7,6 +7,7 @@ from typing import Any
 
 from tributary.cli.aws.job_view import run_facts
 from tributary.cli.aws.remedy_words import remedy_words
+from tributary.cli.orphan_view import orphan_text
 from tributary.cli.outcome_view import outcome_facts, print_outcome
 from tributary.cli.rendering import output, print_table
 from tributary.cli.steps_view import print_steps
@@ -36,6 +37,8 @@ def status_facts(found: LakeStatus) -> dict[str, Any]:
                 "events_behind": one.behind,
                 "bronze_events_behind": one.bronze_behind,
                 **outcome_facts(one.outcome, remedy_words),
+                "state": one.state,
+                "orphan": None if one.orphan is None else one.orphan.reason,
                 "verified": verification_facts(one.verified, SNAPSHOT_ON_AWS),
             }
             for one in found.tables
@@ -79,8 +82,11 @@ def _print_problems(found: LakeStatus) -> None:
     if found.last_failure is not None:
         _print_paragraph(found.last_failure.text(remedy_words))
     for table in found.tables:
-        if table.outcome is not None:
+        if table.outcome is not None and table.state != "kept":
             print_outcome(table.table, table.outcome, remedy_words)
+        elif table.orphan is not None and table.orphan.state != "kept":
+            output.print()
+            output.print(orphan_text(table.orphan, " --aws"), markup=False, highlight=False, soft_wrap=True)
         if table.verified is not None and table.verified.differences:
             found_text = sentence(table.verified, SNAPSHOT_ON_AWS)
             _print_paragraph("\n".join([found_text, *examples_of(table.verified)]))

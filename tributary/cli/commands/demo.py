@@ -263,6 +263,12 @@ def _show(
     phases = Phases(output)
     demo.check(workspace.lake)
     prepare_state_folder(workspace)
+    output.print(
+        f"To watch it in a browser, run in another terminal: tributary console {_places(lake, state)}",
+        markup=False,
+        highlight=False,
+        soft_wrap=True,
+    )
     try:
         outcome = course(workspace, phases)
         print_findings(outcome.reconciliation)
@@ -309,8 +315,13 @@ def _print_what_it_took(phases: Phases, outcome: DemoOutcome) -> None:
     )
 
 
+def _places(lake: Path, state: Path) -> str:
+    """Return the options by which other commands find the demo's lake."""
+    return f"--state {state}" if lake == DEFAULT_LAKE_FILE else f"--lake {lake} --state {state}"
+
+
 def _print_what_is_left(state: Path, is_up: bool, lake: Path, table: str) -> None:
-    at = f"--state {state}" if lake == DEFAULT_LAKE_FILE else f"--lake {lake} --state {state}"
+    at = _places(lake, state)
     query = f'tributary query {at} "SELECT * FROM {table} LIMIT 5"'
     if is_up:
         text = (
@@ -318,5 +329,8 @@ def _print_what_is_left(state: Path, is_up: bool, lake: Path, table: str) -> Non
             f"{at}. tributary down --state {state} stops the servers."
         )
     else:
-        text = f"The lake is kept: tributary up {at}, then {query}."
+        text = (
+            f"The lake is kept: tributary up {at}, then {query}, or tributary console {at} to see it in a "
+            "browser."
+        )
     output.print(text, markup=False, highlight=False, soft_wrap=True)

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 def export(
     table: Annotated[str, typer.Argument(metavar="TABLE", help="Such as sales or shop.public.sales.")],
     to: Annotated[
-        Literal["parquet", "csv", "json"],
-        typer.Option("--to", help="The form of the file. json is one object a line."),
+        Literal["parquet", "csv", "json", "delta"],
+        typer.Option("--to", help="The form. json is one object a line, and delta a folder: a Delta table."),
     ],
     out: Annotated[
         Path | None,
@@ -61,11 +61,13 @@ def export(
 
     The file has the rows of one commit, and appears only when it is complete. Reading takes memory for the
     whole table. In JSON, a decimal is text, and bytes are in base64, as in tributary query --json. In CSV,
-    NULL is empty, and an empty text is "".
+    NULL is empty, and an empty text is "". A Delta table needs the extra tributary[delta]. With --overwrite,
+    the rows become its next version.
 
     Example: tributary export sales --to parquet --where "qtysold > 3"
     """
     from tributary.api.rows import without_key_parts
+    from tributary.cli.export_delta import write_delta
     from tributary.cli.export_files import write_rows
 
     opened = Workspace.open(lake, state).open_lake
@@ -74,7 +76,10 @@ def export(
     found = opened.sql(query_for(name, where), as_of)
     if plain:
         found = as_in_the_source(without_key_parts(found, opened.lake.policy(name)))
-    write_rows(found, to, path, overwrite=overwrite)
+    if to == "delta":
+        write_delta(found, path, overwrite=overwrite)
+    else:
+        write_rows(found, to, path, overwrite=overwrite)
     if as_json:
         print_json({"table": str(name), "file": str(path), "rows": found.num_rows})
     else:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from connectors.engines.source_log import size_text
+from connectors.engines.database_log import size_text
 from tributary.api.open_lake import TableSummary
 from tributary.api.row_events import RowEvent
 from tributary.api.timeline import Commit

@@ -112,14 +112,14 @@ def submit(
                 needs_preflight = operation == "follow" and not without_preflight
                 _submit(deployed, job, wait, dry_run, as_json, needs_preflight=needs_preflight)
     except (NoCredentials, NotDeployed) as error:
-        if not dry_run or operation == "stop":
+        if not dry_run:
             raise
         _print_plan(the_lake, operation, tables or (), events_from, since_snapshot, follow, error)
 
 
 def _print_plan(
     lake: Lake,
-    operation: Start,
+    operation: Operation,
     tables: Sequence[str],
     source: str | None,
     since_snapshot: bool,
@@ -128,18 +128,25 @@ def _print_plan(
 ) -> None:
     """Print the request as far as the lake file determines it. `why` says why the stacks cannot be asked."""
     from tributary.aws.spark_submit import Job
-    from tributary.cli.aws.planned_lake import planned_start
+    from tributary.cli.aws.planned_lake import planned_start, planned_stop
 
     assert lake.aws is not None
-    job = (
-        Job("ingest", follow=True, source=source)
-        if operation == "follow"
-        else Job(operation, follow, tuple(tables), source, since_snapshot)
+    if operation == "stop":
+        call = planned_stop(lake, lake.aws)
+    elif operation == "follow":
+        call = planned_start(lake, lake.aws, Job("ingest", follow=True, source=source))
+    else:
+        job = Job(operation, follow, tuple(tables), source, since_snapshot)
+        call = planned_start(lake, lake.aws, job)
+    _print_call(call)
+    about = (
+        "Each running job gets such a request"
+        if operation == "stop"
+        else "Names of tables are as you wrote them"
     )
-    _print_call(planned_start(lake, lake.aws, job))
     messages.print(
         f"Each <…> stands for an output of a stack, because the stacks were not asked: {why.args[0]}. "
-        "Names of tables are as you wrote them.",
+        f"{about}.",
         style="yellow",
         markup=False,
         soft_wrap=True,

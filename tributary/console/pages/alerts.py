@@ -46,7 +46,7 @@ def _how_to_begin() -> None:
         "and start again:"
     )
     ui.label(_EXAMPLE).classes("font-mono whitespace-pre-wrap")
-    ui.label("docs/lake-file.md describes all rules, and how to get mails.").classes("text-gray-500")
+    ui.label("docs/lake-file.md describes all rules, and how to get mails.").classes("quiet")
 
 
 def _alerts(found: Sequence[OpenAlert]) -> None:
@@ -56,7 +56,7 @@ def _alerts(found: Sequence[OpenAlert]) -> None:
         with ui.card().classes("w-full border-l-4 border-orange-500 gap-1"):
             ui.label(f"{one.subject}: {one.rule}").classes("font-bold break-all")
             ui.label(one.text)
-            ui.label(f"since {one.since}, by {one.channel}").classes("text-gray-500 text-sm")
+            ui.label(f"since {one.since}, by {one.channel}").classes("quiet text-sm")
 
 
 def _rules(console: Console) -> None:
@@ -74,7 +74,7 @@ def _rules(console: Console) -> None:
     ui.label(
         "tributary start and tributary ingest --follow evaluate them. Without a running ingest, no alert is "
         "sent, and none ends."
-    ).classes("text-gray-500")
+    ).classes("quiet")
     if console.actions is not None:
         action_button(console, console.actions.test_alerts(rules), TEST)
         jobs_panel(console, [TEST])

@@ -36,10 +36,11 @@ def add(console: Console) -> None:
             ui.label(
                 "One statement in DuckDB's SQL. It can neither write nor read files, and ends after "
                 f"{QUERY_LIMITS.seconds:g} seconds."
-            ).classes("text-gray-500")
+            ).classes("quiet")
             first = f"SELECT * FROM {names[0]} LIMIT 100" if names else "SELECT 1"
             editor = ui.codemirror(first, language="SQL", line_wrapping=True).classes("w-full h-40")
             editor.props('aria-label="SQL"')
+            ui.run_javascript(_THEME % editor.id)
             with ui.row().classes("items-end gap-3"):
                 as_of = ui.input("as of", placeholder="now, or 2026-01-02 03:04:05").classes("min-w-64")
                 run = ui.button("Run")
@@ -73,6 +74,15 @@ def add(console: Console) -> None:
 
             ui.timer(0.1, complete, once=True)
 
+
+_THEME = """
+const element = getElement(%d), dark = window.matchMedia('(prefers-color-scheme: dark)');
+await element.editorPromise;
+const choose = () => element.setTheme(dark.matches ? 'githubDark' : 'githubLight');
+dark.addEventListener('change', choose);
+choose();
+"""
+"""Lets the editor be dark when the page is."""
 
 _COMPLETE = """
 const CM = await import('nicegui-codemirror');
@@ -143,7 +153,7 @@ def _chart(found: pa.Table) -> None:
                 tile = _CHARTS[str(kind.value)](str(x.value), str(y.value))
                 what = shown(tile, found, "the chart")
             except BoardError as error:
-                ui.label(str(error)).classes("text-orange-600")
+                ui.label(str(error)).classes("text-warning")
                 return
             if isinstance(what, Lines | Slices | Points):
                 ui.echart(chart_options(tile, what)).classes("w-full h-72")
@@ -174,10 +184,22 @@ def answer_grid(found: pa.Table, height: str) -> None:
                 for field, name in zip(fields, found.column_names, strict=True)
             ],
             "rowData": [
-                dict(zip(fields, map(cell, values), strict=True)) for values in zip(*columns, strict=True)
+                dict(zip(fields, map(grid_cell, values), strict=True))
+                for values in zip(*columns, strict=True)
             ],
         }
     ).classes(f"w-full {height}")
+
+
+_LONGEST = 2_000
+
+
+def grid_cell(value: Any) -> Any:
+    """Return a value as a grid shows it. A long text is cut, because a browser gets slow with it."""
+    shown = cell(value)
+    if not isinstance(shown, str) or len(shown) <= _LONGEST:
+        return shown
+    return f"{shown[:_LONGEST]} … ({len(shown):,} characters)"
 
 
 def as_csv(found: pa.Table) -> str:

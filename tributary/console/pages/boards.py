@@ -36,16 +36,14 @@ def add(console: Console) -> None:
                 ui.label(
                     f"There are no boards yet. Put a file of SQL and charts into {folder}; "
                     "docs/console.md describes it."
-                ).classes("text-gray-500")
+                ).classes("quiet")
             for board in found:
                 if isinstance(board, BoardError):
                     show_error(board, console)
                     continue
                 with ui.row().classes("items-baseline gap-3"):
                     ui.link(board.title, board_path(board.name)).classes("text-lg font-bold")
-                    ui.label(f"{counted(len(board.tiles), 'tile')} · {interval_text(board)}").classes(
-                        "text-gray-500"
-                    )
+                    ui.label(f"{counted(len(board.tiles), 'tile')} · {interval_text(board)}").classes("quiet")
 
     @ui.page("/board/{name}", response_timeout=PATIENCE_SECONDS)
     async def show(name: str) -> None:
@@ -57,7 +55,7 @@ def add(console: Console) -> None:
                 return
             with ui.row().classes("items-baseline gap-3"):
                 ui.label(board.title).classes("text-xl font-bold")
-                ui.label(interval_text(board)).classes("text-gray-500")
+                ui.label(interval_text(board)).classes("quiet")
             with ui.element("div").classes("w-full grid grid-cols-1 md:grid-cols-12 gap-4"):
                 looks = [_tile(console, board, number) for number in range(len(board.tiles))]
 
@@ -132,7 +130,7 @@ def _fill(console: Console, tile: Tile, found: Shown | TributaryError, save: ui.
     """Draw the content of a tile, and return its chart if it has one."""
     match found:
         case TributaryError():
-            ui.label(error_text(found, console)).classes("whitespace-pre-wrap text-red-600 break-words")
+            ui.label(error_text(found, console)).classes("whitespace-pre-wrap text-negative break-words")
         case Figure(value, unit):
             ui.label(f"{figure_text(value)} {unit}".strip()).classes("text-4xl font-bold break-all")
         case Grid(table):
@@ -153,7 +151,7 @@ def _fill(console: Console, tile: Tile, found: Shown | TributaryError, save: ui.
 
 def _note_left_out(rows: int, most: int) -> None:
     if rows > most:
-        ui.label(f"The first {most:,} of {rows:,} rows.").classes("text-gray-500 text-sm")
+        ui.label(f"The first {most:,} of {rows:,} rows.").classes("quiet text-sm")
 
 
 def _save_png(chart: ui.echart, title: str) -> str:

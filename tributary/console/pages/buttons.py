@@ -19,7 +19,7 @@ def action_button(console: Console, action: Action, table: str) -> None:
     with ui.dialog() as dialog, ui.card().classes("max-w-lg"):
         ui.label(f"{action.title}: {table}").classes("text-lg font-bold break-all")
         ui.label(action.meaning)
-        ui.label(f"The same as: {action.command}").classes("text-gray-500 font-mono text-sm break-all")
+        ui.label(f"The same as: {action.command}").classes("quiet font-mono text-sm break-all")
         with ui.row().classes("w-full justify-end"):
             ui.button("Cancel", on_click=dialog.close).props("flat")
             if (work := action.work) is not None:

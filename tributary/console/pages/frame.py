@@ -58,7 +58,7 @@ def page_frame(console: Console, title: str) -> Iterator[None]:
             for name, path in _PAGES.items():
                 link = ui.link(name, path).classes("text-white no-underline px-2 py-1 rounded")
                 if name == title:
-                    link.classes("bg-white/20").props('aria-current="page"')
+                    link.props('aria-current="page"')
     with ui.column().classes("w-full max-w-screen-xl mx-auto gap-4 p-2"):
         yield
 

@@ -12,7 +12,7 @@ from tributary.console.pages.frame import PATIENCE_SECONDS, live_part, page_fram
 from tributary.contract.errors import TributaryError
 from tributary.operations.logs import LEVELS, LogEntry
 
-_COLORS = {"error": "text-red-600", "warning": "text-orange-600", "info": ""}
+_COLORS = {"error": "text-negative", "warning": "text-warning", "info": ""}
 
 
 def add(console: Console) -> None:
@@ -37,7 +37,7 @@ def add(console: Console) -> None:
                     {one: f"{one} and worse" for one in LEVELS}, label="level", value="info"
                 ).classes("min-w-40")
                 text = ui.input("with the text").classes("min-w-48").props("clearable debounce=300")
-            ui.label("Newest first. Passwords and keys are hidden.").classes("text-gray-500")
+            ui.label("Newest first. Passwords and keys are hidden.").classes("quiet")
 
             def read() -> Sequence[LogEntry]:
                 return console.log(str(parts.value), level.value, text.value or "")

@@ -8,8 +8,8 @@ from urllib.parse import quote
 
 from nicegui import ui
 
+from connectors.engines.database_log import DatabaseLog, size_text
 from connectors.engines.registry import engine_of
-from connectors.engines.source_log import SourceLog, size_text
 from tributary.console.charts import rates_options
 from tributary.console.console import Console
 from tributary.console.pages.frame import (
@@ -84,11 +84,11 @@ def _summary(view: LakeView) -> None:
         icon, color = ("check_circle", "positive") if view.is_well else ("error", "negative")
         ui.icon(icon, color=color, size="md")
         ui.label(well).classes("text-xl")
-        ui.label(f"as of {view.at:%H:%M:%S} UTC").classes("text-gray-500")
+        ui.label(f"as of {view.at:%H:%M:%S} UTC").classes("quiet")
     if view.problem is not None:
-        ui.label(f"The tables cannot be read now: {view.problem}").classes("text-red-600")
+        ui.label(f"The tables cannot be read now: {view.problem}").classes("text-negative")
     if view.steps is not None and view.steps.warning is not None:
-        ui.label(view.steps.warning).classes("text-amber-700")
+        ui.label(view.steps.warning).classes("text-warning")
 
 
 def _way_of_a_row(console: Console, view: LakeView) -> None:
@@ -128,7 +128,7 @@ def _way_of_a_row(console: Console, view: LakeView) -> None:
             ui.label("applies the changes" if rates is None else f"applies {rates.applied:,.0f} events/s")
             if quarantined := sum((view.quarantined or {}).values()):
                 ui.link(f"{counted(quarantined, 'event')} in quarantine", "/quarantine").classes(
-                    "text-orange-600"
+                    "text-warning"
                 )
         _arrow()
         with _hop("Silver", path="/tables"):
@@ -150,7 +150,7 @@ def _hop(title: str, part: Part | None = None, path: str | None = None) -> Any:
     return card
 
 
-def _log(log: SourceLog) -> None:
+def _log(log: DatabaseLog) -> None:
     """Show a database's log. Its growth is what fills the disk of a database whose connector has stopped."""
     texts = [
         None if log.unread is None else f"{size_text(log.unread)} of its log to read",
@@ -159,13 +159,13 @@ def _log(log: SourceLog) -> None:
         None if log.left is None else f"{size_text(log.left)} until the server drops it",
     ]
     for text in filter(None, texts):
-        ui.label(text).classes("text-gray-500 text-sm")
+        ui.label(text).classes("quiet text-sm")
     if log.problem is not None:
-        ui.label(log.problem).classes("text-orange-600 text-sm")
+        ui.label(log.problem).classes("text-warning text-sm")
 
 
 def _arrow() -> None:
-    ui.icon("arrow_forward").classes("self-center text-gray-400")
+    ui.icon("arrow_forward").classes("self-center quiet")
 
 
 def _connector(name: str, connector: Part | None) -> None:
@@ -211,7 +211,7 @@ def _catching_up(console: Console, view: LakeView) -> None:
         text = f"{one.applied:,} of {about}{one.total:,}"
         _bar(one.table, _part(one.applied, one.total), text, _part(one.read, one.total))
     if len(tables) > _MOST_BARS:
-        ui.label(f"and {counted(len(tables) - _MOST_BARS, 'more table')}").classes("text-gray-500")
+        ui.label(f"and {counted(len(tables) - _MOST_BARS, 'more table')}").classes("quiet")
 
 
 def _bar(table: TableName, part: float, text: str, buffer: float | None = None) -> None:

@@ -48,6 +48,6 @@ def problem_card(problem: Problem, name: str | None = None, path: str | None = N
             ui.link(name, path).classes("font-bold")
         ui.label(problem.reason)
         if problem.remedy:
-            ui.label(problem.remedy).classes("text-gray-500")
+            ui.label(problem.remedy).classes("quiet")
         if more and path is not None:
             ui.link(more, path).classes("text-sm")

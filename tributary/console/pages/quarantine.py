@@ -41,7 +41,7 @@ def add(console: Console) -> None:
             ui.label(
                 "A replay applies the events that can be read now, each at its place: after a change of the "
                 "lake file, or with a newer version. The others stay here."
-            ).classes("text-gray-500")
+            ).classes("quiet")
             jobs_panel(console, map(str, found))
             for name, events in found.items():
                 with ui.row().classes("items-center gap-3"):
@@ -75,7 +75,7 @@ def _event(table: str, event: QuarantinedEvent) -> None:
 
 
 def _text(title: str, text: str) -> None:
-    ui.label(title).classes("text-gray-500")
+    ui.label(title).classes("quiet")
     ui.label(_shortened(text)).classes("font-mono whitespace-pre-wrap break-all")
 
 

@@ -34,6 +34,8 @@ def add(console: Console) -> None:
             row = ui.column().classes("w-full")
             events = ui.column().classes("w-full gap-2")
 
+            unknown = table and table not in names
+            choice = f"The lake has no table {table}. Choose one." if unknown else "Choose a table."
             asked, is_looking = 0, False
 
             async def look() -> None:
@@ -68,7 +70,7 @@ def add(console: Console) -> None:
                         show_error(failure, console)
                         return
                     if not chosen.value:
-                        ui.label("Choose a table.")
+                        ui.label(choice)
                         return
                     if not found:
                         ui.label("Bronze has no event of this key.")
@@ -90,7 +92,8 @@ def add(console: Console) -> None:
             typed.on("keydown.enter", look)
             as_of.on("keydown.enter", show_row)
             if table and key:
-                await look()
+                # Bronze takes a while, and the page should be there before it.
+                ui.timer(0.1, look, once=True)
 
 
 def _row_at(found: RowState | None) -> None:
@@ -112,11 +115,9 @@ def _event(event: RowEvent) -> None:
         with ui.row().classes("items-center gap-3"):
             ui.label(_title(event)).classes("font-bold")
             ui.label(f"{event.at:%Y-%m-%d %H:%M:%S.%f} UTC")
-            ui.label(f"{event.topic}, partition {event.partition}, offset {event.offset:,}").classes(
-                "text-gray-500"
-            )
+            ui.label(f"{event.topic}, partition {event.partition}, offset {event.offset:,}").classes("quiet")
         if event.source:
-            ui.label(_origin(event)).classes("text-gray-500 text-sm break-all")
+            ui.label(_origin(event)).classes("quiet text-sm break-all")
         if event.changed:
             for name, (old, new) in event.changed.items():
                 with ui.row().classes("items-center gap-2 font-mono"):

@@ -10,10 +10,11 @@ from urllib.parse import quote
 
 from nicegui import ui
 
-from connectors.engines.source_log import size_text
+from connectors.engines.database_log import size_text
 from tributary.api.column_history import ColumnChange, column_changes
 from tributary.api.rows import APP_COLUMNS
 from tributary.api.table_files import TableFiles
+from tributary.console.charts import QUIET
 from tributary.console.console import Console
 from tributary.console.pages.buttons import action_button, jobs_panel
 from tributary.console.pages.frame import (
@@ -51,7 +52,7 @@ def add(console: Console) -> None:
                 commits = await asyncio.to_thread(table.history, _COMMITS)
                 facts = await asyncio.to_thread(_facts, console, table, commits)
             except TributaryError as error:
-                show_error(error, console)
+                _without_commit(console, name, view, error)
                 return
             _settings(console, table, facts.files)
             chart = ui.echart(_chart(commits)).classes("w-full h-64")
@@ -80,11 +81,27 @@ def add(console: Console) -> None:
             ui.timer(2 * console.shown.seconds, look)
 
 
+def _without_commit(console: Console, name: str, view: LakeView, error: TributaryError) -> None:
+    """Say why the page has no commits. It appears as a whole once the table has one."""
+    if (state := view.table(name)) is None or state.commit is not None:
+        show_error(error, console)
+        return
+    if state.is_well:
+        ui.label("The table has no commit yet, so the lake cannot show its rows. This page follows.")
+
+    async def look() -> None:
+        now = (await console.view()).table(name)
+        if now is not None and now.commit is not None:
+            ui.navigate.reload()
+
+    ui.timer(console.shown.seconds, look)
+
+
 def _state(console: Console, name: str, view: LakeView) -> None:
     """Show the table's state, and what needs a person."""
 
     def found(view: LakeView) -> tuple[str | None, Problem | None]:
-        state = next((table for table in view.tables if str(table.table) == name), None)
+        state = view.table(name)
         return (None, None) if state is None else (state.state, problem_of(state, console))
 
     @ui.refreshable
@@ -112,7 +129,7 @@ def _state(console: Console, name: str, view: LakeView) -> None:
 
 
 def _buttons(console: Console, name: str, view: LakeView) -> None:
-    state = next((table for table in view.tables if str(table.table) == name), None)
+    state = view.table(name)
     if state is None or console.actions is None:
         return
 
@@ -130,7 +147,7 @@ def _buttons(console: Console, name: str, view: LakeView) -> None:
             ):
                 action_button(console, action, name)
             if is_paused:
-                ui.label("This table is paused.").classes("self-center text-orange-600")
+                ui.label("This table is paused.").classes("self-center text-warning")
 
     is_shown_paused = state.paused is not None
     buttons(is_shown_paused)
@@ -138,8 +155,8 @@ def _buttons(console: Console, name: str, view: LakeView) -> None:
 
     async def look() -> None:
         nonlocal is_shown_paused
-        now = await console.view()
-        is_paused = any(table.paused is not None for table in now.tables if str(table.table) == name)
+        now = (await console.view()).table(name)
+        is_paused = now is not None and now.paused is not None
         if is_paused != is_shown_paused:
             is_shown_paused = is_paused
             buttons.refresh(is_paused)
@@ -190,7 +207,7 @@ def _settings(console: Console, table: Table, files: TableFiles) -> None:
     with ui.row().classes("gap-6"):
         for name, value in facts.items():
             with ui.column().classes("gap-0"):
-                ui.label(name).classes("text-gray-500 text-sm")
+                ui.label(name).classes("quiet text-sm")
                 ui.label(value)
 
 
@@ -287,6 +304,7 @@ def commit_rows(commits: Sequence[Commit]) -> list[dict[str, Any]]:
 
 def _chart(commits: Sequence[Commit]) -> dict[str, Any]:
     """Return rows and freshness of the commits, oldest first."""
+    in_quiet = {"axisLabel": QUIET, "nameTextStyle": QUIET}
     rows, fresh = [], []
     for commit in reversed(commits):
         moment = commit.completed.timestamp() * 1000
@@ -295,12 +313,13 @@ def _chart(commits: Sequence[Commit]) -> dict[str, Any]:
             fresh.append([moment, commit.freshness.p95 / 1000])
     return {
         "grid": {"left": 60, "right": 60, "top": 40, "bottom": 30},
-        "legend": {"top": 0},
+        "textStyle": QUIET,
+        "legend": {"top": 0, "textStyle": QUIET},
         "tooltip": {"trigger": "axis"},
-        "xAxis": {"type": "time", **_span(commits)},
+        "xAxis": {"type": "time", "axisLabel": QUIET, **_span(commits)},
         "yAxis": [
-            {"type": "value", "name": "rows"},
-            {"type": "value", "name": "s", "splitLine": {"show": False}},
+            {"type": "value", "name": "rows", **in_quiet},
+            {"type": "value", "name": "s", "splitLine": {"show": False}, **in_quiet},
         ],
         "series": [
             {"name": "rows written", "type": "bar", "barMaxWidth": 24, "data": rows},

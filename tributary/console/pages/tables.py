@@ -27,7 +27,7 @@ _SPARKLINE = """params => {
   const point = (value, place) => `${place * step},${23 - 22 * value / most}`;
   line.setAttribute('points', values.map(point).join(' '));
   line.setAttribute('fill', 'none');
-  line.setAttribute('stroke', '#3b82f6');
+  line.setAttribute('stroke', 'var(--q-primary)');
   line.setAttribute('stroke-width', '1.5');
   line.setAttribute('vector-effect', 'non-scaling-stroke');
   svg.appendChild(line);
@@ -65,9 +65,9 @@ _COLUMNS: list[Row] = [
     {"headerName": "order", "field": "order", "hide": True, "sort": "asc"},
 ]
 _COLOR_OF_STATE = {
-    "text-red-600": "x == 'blocked'",
-    "text-orange-600": "x == 'left out' || x == 'differs' || x == 'paused'",
-    "text-green-700": "x == 'well'",
+    "text-negative": "x == 'blocked'",
+    "text-warning": "x == 'left out' || x == 'differs' || x == 'paused'",
+    "text-positive": "x == 'well'",
 }
 _ORDER = ("negative", "warning", "info", "grey", "positive")
 """The colors of the states that a person should see first come first."""
@@ -83,7 +83,7 @@ def add(console: Console) -> None:
             ui.label(
                 "The tables that need somebody come first. A click on a table, or Enter, shows its commits. "
                 "A click on a title sorts."
-            ).classes("text-gray-500")
+            ).classes("quiet")
             columns = [
                 {**column, "cellClassRules": _COLOR_OF_STATE} if column["field"] == "state" else column
                 for column in _COLUMNS

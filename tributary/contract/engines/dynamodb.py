@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from functools import cached_property
 from typing import Annotated, Any, Literal
@@ -176,6 +176,16 @@ class DynamoDbSource(Source):
         arn_region = self.stream.split(":")[3] if self.stream.startswith("arn:") else None
         if self.region is not None and arn_region not in (None, self.region):
             yield Problem(f"{entry}.region", "another region than the stream's", self.region, str(arn_region))
+
+    def problems_beside(self, name: str, others: Mapping[str, Source]) -> Iterator[Problem]:
+        for other, source in others.items():
+            if isinstance(source, DynamoDbSource) and source.item_stream.may_be(self.item_stream):
+                yield Problem(
+                    f"[source.{name}].stream",
+                    f"the source {other} reads the same stream, and Kinesis answers only five reads a second",
+                    self.stream,
+                    f"another stream, or these tables in [source.{other}]",
+                )
 
     def problems_on_aws(self, name: str, _aws: Any) -> Iterator[Problem]:
         if self.endpoints is not None:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from connectors.engines.source_log import SourceLog
+from connectors.engines.database_log import DatabaseLog
 from tributary.contract.alerts import Alerts
 from tributary.contract.remedies import Words
 from tributary.contract.table_name import TableName
@@ -118,7 +118,7 @@ class AlertKeeper:
         tables = read_table_states(self.workspace, pipeline, self._quiet)
         return Observation(datetime.now(UTC), pipeline, tables, self._count_quarantined(), logs)
 
-    def _read_logs(self) -> Mapping[str, SourceLog]:
+    def _read_logs(self) -> Mapping[str, DatabaseLog]:
         rules: Alerts | None = self.workspace.lake.alerts
         return {} if rules is None or rules.unread_log_gb is None else self._logs.read(self.workspace)
 

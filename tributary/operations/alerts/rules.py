@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Literal
 
 from connectors.connect_rest import ConnectorStatus
-from connectors.engines.source_log import SourceLog, size_text
+from connectors.engines.database_log import DatabaseLog, size_text
 from tributary.contract.alerts import Alerts
 from tributary.contract.remedies import Words, in_words
 from tributary.contract.table_name import TableName
@@ -49,7 +49,7 @@ class Observation:
     pipeline: PipelineStatus
     tables: Sequence[TableState] | None
     quarantined: Mapping[TableName, int] | None = None
-    logs: Mapping[str, SourceLog] = field(default_factory=dict)
+    logs: Mapping[str, DatabaseLog] = field(default_factory=dict)
 
 
 @dataclass

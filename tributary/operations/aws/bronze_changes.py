@@ -1,4 +1,4 @@
-"""Whether the Spark app of a deployed lake may change bronze."""
+"""Check that the Spark app of a deployed lake may change bronze."""
 
 from __future__ import annotations
 

@@ -90,8 +90,7 @@ class EmrCluster:
             cancelled = {"ClusterId": self.cluster, "StepIds": [run.id]}
             return Call("emr", "CancelSteps", {**cancelled, "StepCancellationOption": "SEND_INTERRUPT"})
         # A canceled step ends only spark-submit. The driver, a YARN process, would keep writing.
-        kill = ("yarn", "application", "-kill", *self._started_by(run))
-        return _step_call(self.cluster, self.role, f"{self.names.resource}-{STOP}", kill)
+        return stop_step_call(self.cluster, self.role, self.names, self._started_by(run))
 
     def stop(self, call: Call) -> None:
         parameters: Any = call.parameters
@@ -167,6 +166,12 @@ class EmrCluster:
 def start_step_call(cluster: str, role: str, job: Job, addresses: Addresses, processing: Processing) -> Call:
     """Return the request that starts the job as a step with the runtime role."""
     return _step_call(cluster, role, job.name(addresses.lake), submit_arguments(job, addresses, processing))
+
+
+def stop_step_call(cluster: str, role: str, names: AwsNames, applications: Sequence[str]) -> Call:
+    """Return the request for the step that ends YARN applications."""
+    kill = ("yarn", "application", "-kill", *applications)
+    return _step_call(cluster, role, f"{names.resource}-{STOP}", kill)
 
 
 def _step_call(cluster: str, role: str, name: str, arguments: Sequence[str]) -> Call:

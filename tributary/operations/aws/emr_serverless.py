@@ -85,12 +85,7 @@ class ServerlessApplication:
         yield from self._own(found["jobRuns"])
 
     def stop_call(self, run: JobRun) -> Call:
-        parameters = {
-            "applicationId": self.application,
-            "jobRunId": run.id,
-            "shutdownGracePeriodInSeconds": _SECONDS_TO_STOP,
-        }
-        return Call("emr-serverless", "CancelJobRun", parameters)
+        return stop_run_call(self.application, run.id)
 
     def stop(self, call: Call) -> None:
         parameters: Any = call.parameters
@@ -139,6 +134,16 @@ class ServerlessApplication:
         monitoring = self._description.get("monitoringConfiguration", {})
         uri = monitoring.get("s3MonitoringConfiguration", {}).get("logUri")
         return (f"{uri.rstrip('/')}/applications/{self.application}/jobs/{run_id}/",) if uri else ()
+
+
+def stop_run_call(application: str, run: str) -> Call:
+    """Return the request that ends a job run."""
+    parameters = {
+        "applicationId": application,
+        "jobRunId": run,
+        "shutdownGracePeriodInSeconds": _SECONDS_TO_STOP,
+    }
+    return Call("emr-serverless", "CancelJobRun", parameters)
 
 
 def start_run_call(

@@ -8,9 +8,13 @@ from typing import TYPE_CHECKING
 
 from spark_app.run.outcome import OUTCOME_FILE, Outcome
 from tributary.contract.acceleration import CHOSEN_STEPS_FILE, ChosenSteps
+from tributary.contract.lake import Lake
 from tributary.contract.naming import LakeNames
+from tributary.contract.orphan import ORPHANS_FOLDER, DecidedOrphan
+from tributary.contract.orphan import from_json as decided_orphan
 from tributary.contract.preflight import Preflight, preflight_file
 from tributary.contract.table_name import TableName
+from tributary.operations.snapshots.record_files import Look, definitions_name
 from tributary.operations.verify.record import RECORDS_FOLDER, Verification, from_json
 
 if TYPE_CHECKING:
@@ -47,18 +51,30 @@ def read_outcomes(s3: S3Client, names: LakeNames, quarantine: str) -> Mapping[Ta
 def read_verifications(s3: S3Client, quarantine: str) -> Mapping[TableName, Verification]:
     """Return what the last verification of each table has found."""
     bucket, prefix = _split(quarantine)
-    pages = s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=f"{prefix}{RECORDS_FOLDER}/")
-    keys = [one["Key"] for page in pages for one in page.get("Contents", ())]
+    keys = list(_keys(s3, bucket, f"{prefix}{RECORDS_FOLDER}/"))
 
     def read(key: str) -> Verification | None:
-        try:
-            found = s3.get_object(Bucket=bucket, Key=key)
-        except s3.exceptions.NoSuchKey:
-            return None
-        return from_json(found["Body"].read().decode())
+        text = _read_text(s3, bucket, key)
+        return None if text is None else from_json(text)
 
     with ThreadPoolExecutor(_READERS) as pool:
         return {one.table: one for one in pool.map(read, keys) if one is not None}
+
+
+def read_gone(s3: S3Client, lake: Lake, quarantine: str) -> frozenset[TableName]:
+    """Return the tables that were followed and that their source did not have at the last look."""
+    bucket, prefix = _split(quarantine)
+    texts = [_read_text(s3, bucket, f"{prefix}{definitions_name(one.name)}") for one in lake.sources]
+    looks = [Look.from_json(text) for text in texts if text is not None]
+    return frozenset[TableName]().union(*(look.gone for look in looks if look is not None))
+
+
+def read_decided_orphans(s3: S3Client, quarantine: str) -> Mapping[TableName, DecidedOrphan]:
+    """Return what somebody has decided about orphans."""
+    bucket, prefix = _split(quarantine)
+    texts = [_read_text(s3, bucket, key) for key in _keys(s3, bucket, f"{prefix}{ORPHANS_FOLDER}/")]
+    decided = [decided_orphan(text) for text in texts if text is not None]
+    return {one.table: one for one in decided if one is not None}
 
 
 def read_chosen_steps(s3: S3Client, quarantine: str) -> ChosenSteps | None:
@@ -79,6 +95,19 @@ def read_preflight(s3: S3Client, quarantine: str, release: str) -> Preflight | N
     except s3.exceptions.NoSuchKey:
         return None
     return Preflight.from_json(found["Body"].read().decode())
+
+
+def _keys(s3: S3Client, bucket: str, prefix: str) -> Iterator[str]:
+    for page in s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix):
+        yield from (found["Key"] for found in page.get("Contents", ()))
+
+
+def _read_text(s3: S3Client, bucket: str, key: str) -> str | None:
+    """Return an object's text, or None if there is no such object."""
+    try:
+        return s3.get_object(Bucket=bucket, Key=key)["Body"].read().decode()
+    except s3.exceptions.NoSuchKey:
+        return None
 
 
 def _folders(s3: S3Client, bucket: str, prefix: str) -> Iterator[str]:

@@ -16,11 +16,14 @@ from tributary.operations.aws.deployed_lake import DeployedLake
 from tributary.operations.aws.jobs import JobFailed, JobRun, NothingToRunOn, failure
 from tributary.operations.aws.lake_objects import (
     read_chosen_steps,
+    read_decided_orphans,
+    read_gone,
     read_outcomes,
     read_table_names,
     read_verifications,
 )
 from tributary.operations.aws.metrics import Metric, find_metrics, read_latest
+from tributary.operations.orphans import Orphan, orphans_among
 from tributary.operations.verify.record import Verification
 from tributary.operations.verify.view import is_different
 
@@ -38,6 +41,7 @@ class TableState:
     bronze_behind  events in the topic that bronze does not have
     outcome        None: the table has no errors
     verified       what the last verification has found; None: there was none
+    orphan         why the lake no longer follows it, and what was decided about it; None: it is followed
     """
 
     table: TableName
@@ -46,16 +50,23 @@ class TableState:
     bronze_behind: int | None
     outcome: Outcome | None
     verified: Verification | None = None
-
-    @property
-    def is_blocked(self) -> bool:
-        return self.outcome is not None and self.outcome.state == "blocked"
+    orphan: Orphan | None = None
 
     @property
     def state(self) -> str:
+        if self.orphan is not None and (self.orphan.decision is not None or self.outcome is None):
+            return self.orphan.state
         if self.outcome is not None:
             return self.outcome.state
         return "differs" if is_different(self.verified) else "well"
+
+    @property
+    def is_well(self) -> bool:
+        """Return whether the table needs no person. An orphan can wait for a decision."""
+        if self.orphan is not None and self.orphan.decision is not None:
+            return self.orphan.state == "kept"
+        is_blocked = self.outcome is not None and self.outcome.state == "blocked"
+        return not is_blocked and not is_different(self.verified)
 
 
 @dataclass(frozen=True)
@@ -86,7 +97,7 @@ class LakeStatus:
             all(one.is_well for one in self.connectors)
             and self.place_problem is None
             and self.last_failure is None
-            and not any(one.is_blocked or is_different(one.verified) for one in self.tables)
+            and all(one.is_well for one in self.tables)
         )
 
 
@@ -132,7 +143,10 @@ def _read_tables(deployed: DeployedLake) -> tuple[TableState, ...]:
     outcomes, verified = read_outcomes(s3, names, quarantine), read_verifications(s3, quarantine)
     fresh, behind = (_read_measured(deployed, name) for name in (_FRESHNESS, _LAG))
     bronze = _read_sink_lags(deployed)
-    tables = {*read_table_names(s3, names, silver), *outcomes, *fresh, *behind, *bronze}
+    stored, decided = read_table_names(s3, names, silver), read_decided_orphans(s3, quarantine)
+    tables = {*stored, *outcomes, *fresh, *behind, *bronze, *decided}
+    gone = read_gone(s3, deployed.lake, quarantine)
+    orphans = orphans_among(tables, deployed.lake, gone, frozenset(stored), decided)
     return tuple(
         TableState(
             table=table,
@@ -141,8 +155,10 @@ def _read_tables(deployed: DeployedLake) -> tuple[TableState, ...]:
             bronze_behind=_whole(bronze.get(table)),
             outcome=outcomes.get(table),
             verified=verified.get(table),
+            orphan=orphans.get(table),
         )
         for table in sorted(tables)
+        if table not in orphans or not orphans[table].is_gone
     )
 
 

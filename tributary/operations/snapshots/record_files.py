@@ -30,6 +30,24 @@ class Look:
     tables: Mapping[TableName, TableDefinition]
     gone: frozenset[TableName] = frozenset()
 
+    @classmethod
+    def from_json(cls, text: str) -> Look | None:
+        """Parse a look. Return None for a text that is none."""
+        try:
+            found = json.loads(text)
+            tables = found["tables"].items()
+            return cls(
+                {TableName.parse(name): TableDefinition.from_json(one) for name, one in tables},
+                frozenset(map(TableName.parse, found["gone"])),
+            )
+        except (KeyError, TypeError, ValueError):
+            return None
+
+
+def definitions_name(source: str) -> str:
+    """Return the path of the last look at a source, below the quarantine location."""
+    return f"{DEFINITIONS_FOLDER}/{source}.json"
+
 
 @dataclass(frozen=True)
 class RecordFiles:
@@ -61,17 +79,7 @@ class RecordFiles:
     def read_look(self, source: str) -> Look | None:
         """Return the last look at the source; None if there was none."""
         text = read_text(self.filesystem, self._definitions(source))
-        if text is None:
-            return None
-        try:
-            found = json.loads(text)
-            tables = found["tables"].items()
-            return Look(
-                {TableName.parse(name): TableDefinition.from_json(one) for name, one in tables},
-                frozenset(map(TableName.parse, found["gone"])),
-            )
-        except (KeyError, TypeError, ValueError):
-            return None
+        return None if text is None else Look.from_json(text)
 
     def read_gone(self, lake: Lake) -> frozenset[TableName]:
         """Return the tables that were followed and that their source did not have at the last look."""
@@ -89,4 +97,4 @@ class RecordFiles:
         return f"{self.location}/{record_name(self.names.table_path(table))}"
 
     def _definitions(self, source: str) -> str:
-        return f"{self.location}/{DEFINITIONS_FOLDER}/{source}.json"
+        return f"{self.location}/{definitions_name(source)}"

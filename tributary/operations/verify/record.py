@@ -71,6 +71,7 @@ class Verification:
     problem   why the last round could not look at it, as a sentence
     repair_us when it was to be read again because of these differences; None: it was not
     cause     of the differences, probably
+    quarantined  how many of its events are in quarantine, so that they may be the cause
     uncompared  columns that are not compared
     database_seconds, seconds  of the last round: how long the database worked, and the whole round
     """
@@ -85,6 +86,7 @@ class Verification:
     problem: str | None = None
     repair_us: int | None = None
     cause: str | None = None
+    quarantined: int = 0
     uncompared: tuple[str, ...] = ()
     checked_rows: int = 0
     database_seconds: float = 0.0

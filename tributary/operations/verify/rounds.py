@@ -234,11 +234,11 @@ class VerifyKeeper:
     def _judged(self, link: SourceLink, found: Verification) -> Verification:
         """Add the likely cause of differences, and let the table be read again if the lake file says so."""
         if not found.differences:
-            return replace(found, cause=None, repair_us=None)
+            return replace(found, cause=None, quarantined=0, repair_us=None)
         lake = self.lake.open_lake
         path = f"{lake.quarantine}/{lake.lake.names.table_path(found.table)}"
         quarantined = count_quarantine(lake.files.filesystem, path)
-        found = replace(found, cause=cause_of(found, quarantined))
+        found = replace(found, cause=cause_of(found, quarantined), quarantined=quarantined)
         policy = link.lake.policy(found.table)
         # A table that still differs after it was read again needs a person.
         if self.rules.repair and policy.repair == "automatic" and found.repair_us is None:

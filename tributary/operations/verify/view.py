@@ -36,6 +36,8 @@ def verified_text(found: Verification | None) -> str:
 SNAPSHOT = "tributary snapshot"
 """The command that reads tables again."""
 SNAPSHOT_ON_AWS = f"{SNAPSHOT} --aws"
+QUARANTINE_ON_AWS = "tributary console --aws"
+"""The command whose pages show the quarantine of a deployed lake."""
 
 
 def sentence(found: Verification, snapshot: str = SNAPSHOT) -> str:
@@ -47,7 +49,8 @@ def sentence(found: Verification, snapshot: str = SNAPSHOT) -> str:
             parts.append(found.cause)
         if found.repair_us is not None:
             parts.append(f"It was to be read again at {_text(found.repair_us)}.")
-        parts.append(f"To read it again, run {command(found, snapshot)}")
+        when = "If it still differs after that" if found.quarantined else "To read it again"
+        parts.append(f"{when}, run {command(found, snapshot)}")
         return " ".join(parts)
     moment = verified_as_of(found)
     if found.problem is not None:
@@ -76,6 +79,10 @@ def command(found: Verification, snapshot: str = SNAPSHOT) -> str:
     return f"{snapshot} '{found.table}'"
 
 
+def quarantine_command(found: Verification) -> str:
+    return f"tributary quarantine list '{found.table}'"
+
+
 def cause_of(found: Verification, quarantined: int) -> str:
     """Return the likely cause of a table's differences, as sentences."""
     if quarantined:
@@ -83,7 +90,7 @@ def cause_of(found: Verification, quarantined: int) -> str:
         return (
             f"{quarantined:,} of its events {be} in quarantine, so the likely cause is that {they} not "
             "applied. Correct the rows in the database, or replay the events once they can be read: see "
-            "tributary quarantine list."
+            f"{quarantine_command(found)}."
         )
     kinds = {row.kind for row in found.found}
     columns = {name for row in found.found for name in row.cells}
@@ -127,13 +134,21 @@ def verification_facts(found: Verification | None, snapshot: str = SNAPSHOT) -> 
             for row in found.found
         ],
         "cause": found.cause,
-        "remedy": command(found, snapshot) if found.differences else None,
+        "remedy": _remedy(found, snapshot),
         "repair_asked_at": None if found.repair_us is None else _text(found.repair_us),
         "problem": found.problem,
         "uncompared_columns": list(found.uncompared),
         "seconds": found.seconds,
         "database_seconds": found.database_seconds,
     }
+
+
+def _remedy(found: Verification, snapshot: str) -> str | None:
+    if not found.differences:
+        return None
+    if not found.quarantined:
+        return command(found, snapshot)
+    return quarantine_command(found) if snapshot == SNAPSHOT else QUARANTINE_ON_AWS
 
 
 def examples_of(found: Verification) -> list[str]:

@@ -13,8 +13,8 @@ import pytest
 from connectors.connect_rest import ConnectUnreachable
 from connectors.engines.binlog.gtids import read_gtids
 from connectors.engines.binlog.progress import ServerGtids, log_after, log_after_gtids
+from connectors.engines.database_log import DatabaseLog, LogReader, size_text
 from connectors.engines.postgres.slot import read_log
-from connectors.engines.source_log import SourceLog, size_text
 from connectors.engines.sqlserver import progress
 
 FILES = {7: 1000, 8: 500, 9: 300}
@@ -23,16 +23,21 @@ FILES = {7: 1000, 8: 500, 9: 300}
 
 @pytest.mark.slow
 def test_a_slot_that_nobody_reads_holds_back_what_is_written(admin: psycopg.Connection) -> None:
-    streaming = {"lsn": 7}
-    assert read_log(admin, "t_log", lambda: streaming) == SourceLog(
-        problem="There is no replication slot t_log."
-    )
+    streaming = LogReader(lambda: {"lsn": 7}, lambda: False)
+    assert read_log(admin, "t_log", streaming) == DatabaseLog(problem="There is no replication slot t_log.")
     admin.execute("SELECT pg_create_logical_replication_slot('t_log', 'pgoutput')")
     try:
         admin.execute("CREATE TABLE t AS SELECT g, repeat('x', 100) AS x FROM generate_series(1, 10000) AS g")
-        found = read_log(admin, "t_log", lambda: streaming)
-        before_it, in_it = (read_log(admin, "t_log", partial(next, iter([offset]))) for offset in _FIRST)
-        without_connect = read_log(admin, "t_log", _without_connect)
+        found = read_log(admin, "t_log", streaming)
+        before_it, in_it = (
+            read_log(admin, "t_log", LogReader(partial(next, iter([offset])), lambda: False))
+            for offset in _FIRST
+        )
+        failed = [
+            read_log(admin, "t_log", LogReader(partial(next, iter([offset])), lambda: True))
+            for offset in _FIRST
+        ]
+        without_connect = read_log(admin, "t_log", LogReader(_without_connect, _without_connect))
     finally:
         admin.execute("SELECT pg_drop_replication_slot('t_log')")
     assert found.unread is not None
@@ -41,13 +46,14 @@ def test_a_slot_that_nobody_reads_holds_back_what_is_written(admin: psycopg.Conn
     assert found.problem == "Nobody reads the replication slot t_log, and the server keeps its WAL."
     assert without_connect.problem == found.problem
     assert (before_it.problem, in_it.problem) == (None, None)
+    assert {one.problem for one in failed} == {found.problem}, "a connector that has failed reads nothing"
 
 
 _FIRST = (None, {"lsn": 7, "snapshot": "INITIAL", "last_snapshot_record": False})
 """The offsets of a connector that reads its first snapshot."""
 
 
-def _without_connect() -> None:
+def _without_connect() -> Any:
     raise ConnectUnreachable("Kafka Connect does not answer")
 
 
@@ -62,7 +68,7 @@ def _without_connect() -> None:
     ],
 )
 def test_a_binary_log_has_to_be_read_from_the_offset_on(offset: Any, unread: int | None) -> None:
-    assert log_after(offset, FILES) == SourceLog(1800, unread)
+    assert log_after(offset, FILES) == DatabaseLog(1800, unread)
 
 
 def test_a_log_that_was_reset_is_told() -> None:
@@ -80,12 +86,12 @@ def test_a_file_that_the_server_has_removed_is_told() -> None:
 @pytest.mark.parametrize(
     ("row", "found"),
     [
-        ({"behind_ms": 1500, "is_gone": 0}, SourceLog(behind=1.5)),
-        ({"behind_ms": None, "is_gone": 0}, SourceLog()),
-        ({"behind_ms": -10, "is_gone": 0}, SourceLog(behind=0.0)),
+        ({"behind_ms": 1500, "is_gone": 0}, DatabaseLog(behind=1.5)),
+        ({"behind_ms": None, "is_gone": 0}, DatabaseLog()),
+        ({"behind_ms": -10, "is_gone": 0}, DatabaseLog(behind=0.0)),
     ],
 )
-def test_sql_server_tells_a_time(monkeypatch: pytest.MonkeyPatch, row: Any, found: SourceLog) -> None:
+def test_sql_server_tells_a_time(monkeypatch: pytest.MonkeyPatch, row: Any, found: DatabaseLog) -> None:
     asked: list[Any] = []
 
     def first_row(*question: Any) -> Any:
@@ -96,7 +102,7 @@ def test_sql_server_tells_a_time(monkeypatch: pytest.MonkeyPatch, row: Any, foun
     session: Any = SimpleNamespace()
     assert progress.read_log(session, {"commit_lsn": "00000027:00000ac0:0002"}) == found
     assert asked[0][2] == ("0x0000002700000ac00002",)
-    assert progress.read_log(session, None) == SourceLog()
+    assert progress.read_log(session, None) == DatabaseLog()
 
 
 def test_sql_server_tells_that_its_cleanup_has_removed_changes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -135,7 +141,7 @@ def test_gtids_tell_whether_a_connector_can_continue_at_another_server(
     found = log_after_gtids(log, offset, ServerGtids(read_gtids(executed), read_gtids(purged)))
 
     if problem is None:
-        assert found == SourceLog(1800)
+        assert found == DatabaseLog(1800)
     else:
         assert re.search(problem, found.problem or "")
     assert log_after_gtids(log, offset, None) == log

@@ -11,7 +11,7 @@ from tributary.contract.table_name import TableName
 
 
 @dataclass(frozen=True)
-class SourceLog:
+class DatabaseLog:
     """The log of a source's database, as far as its engine tells. None: it does not tell.
 
     kept     bytes of log that the server keeps
@@ -31,16 +31,28 @@ class SourceLog:
     first: Mapping[TableName, int] | None = None
 
 
-def reads_first_snapshot(read_offset: Callable[[], Mapping[str, Any] | None]) -> bool:
-    """Return whether the connector still reads its first snapshot, as far as its offset can be read.
+@dataclass(frozen=True)
+class LogReader:
+    """The connector that reads a database's log.
 
-    Until then it has no offset, or one of the snapshot.
+    offset      returns the offset that is stored for it; None: none yet. Raises TributaryError.
+    has_failed  returns whether it or a task of it has failed. Raises TributaryError.
     """
-    try:
-        offset = read_offset()
-    except TributaryError:
-        return False
-    return offset is None or bool(offset.get("snapshot"))
+
+    offset: Callable[[], Mapping[str, Any] | None]
+    has_failed: Callable[[], bool]
+
+    def reads_first_snapshot(self) -> bool:
+        """Return whether it reads its first snapshot now, as far as that is known.
+
+        Until the snapshot is complete it has no offset, or one of the snapshot. A connector that has failed
+        by then reads nothing.
+        """
+        try:
+            offset = self.offset()
+            return (offset is None or bool(offset.get("snapshot"))) and not self.has_failed()
+        except TributaryError:
+            return False
 
 
 def size_text(size: float) -> str:
