@@ -51,11 +51,11 @@ test-long: setup $(HADOOP) ## run the tests that `make test` leaves out: more en
 
 .PHONY: examples
 examples: setup $(EXAMPLES_INSTALLED) ## test the examples, each on a pipeline with small data
-	@$(BIN)/pytest -m long tests/examples
+	@$(BIN)/pytest -m long --timeout=1500 tests/examples
 
 .PHONY: examples-small
 examples-small: setup ## test the examples that need neither dbt nor Jupyter, each on a pipeline with small data
-	@$(BIN)/pytest -m long tests/examples/test_sales.py tests/examples/test_northwind.py -k "not routed"
+	@$(BIN)/pytest -m long --timeout=1500 tests/examples/test_sales.py tests/examples/test_northwind.py -k "not routed"
 
 .PHONY: example-tickit-dbt
 example-tickit-dbt: $(EXAMPLES_INSTALLED) ## the daily job of examples/tickit-dbt: freshness, models, tests and docs on the demo's lake

@@ -146,7 +146,7 @@ def run(settings: Settings = FULL) -> Results:
 class Run:
     """One catch-up: `events` applied in `seconds`.
 
-    `heap` and `resident` are the JVM's peaks in bytes. `cpu_seconds` are those of the JVM and its Python
+    `heap` and `resident` are the JVM's peaks in bytes. `cpu_seconds` count the JVM and its Python
     workers. `heap` and `cpu_seconds` are None for a separate JVM, which nobody looks into.
     """
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -35,6 +36,13 @@ _REMEDIES = {
     ),
 }
 """Remedies by a part of the innermost cause's text. The engines of the sources know more of them."""
+
+
+_LOST_CONNECTION = re.compile(
+    r"java\.io\.EOFException|java\.net\.\w+Exception|\bSQL(?:Non)?TransientConnectionException"
+    r"|\bCommunicationsException|The connection is closed|Connection reset|Server shutdown in progress"
+)
+"""How Java and the drivers of the databases call a connection that broke or that nobody accepts."""
 
 
 class ConnectUnreachable(TributaryError):
@@ -96,9 +104,15 @@ class ConnectorStatus:
         failure = self.failure
         if failure is None:
             return ()
-        known = {**remedies(), **avro_converter.REMEDIES, **_REMEDIES}
-        found = (known_remedies for words, known_remedies in known.items() if words in failure)
-        return next(found, remedies_of("See the log of the Connect worker."))
+        return _known_remedies(failure) or remedies_of("See the log of the Connect worker.")
+
+    @property
+    def has_lost_connection(self) -> bool:
+        """Return whether the database did not answer, and nothing else failed. A restart can help then."""
+        if self.failure is None or _known_remedies(self.failure):
+            return False
+        traces = (self.trace, *(task.trace for task in self.tasks if task.state == "FAILED"))
+        return any(map(_LOST_CONNECTION.search, traces))
 
 
 @dataclass(frozen=True)
@@ -186,6 +200,11 @@ class ConnectRest:
         """Delete the offsets of a stopped connector (KIP-875). Its next start is like its first."""
         self._request("DELETE", f"/connectors/{quote(name)}/offsets", where=name)
 
+    def restart_failed(self, name: str) -> None:
+        """Restart what has failed of a connector: itself and its tasks (KIP-745). Raise ConnectorUnknown."""
+        query = "includeTasks=true&onlyFailed=true"
+        self._request("POST", f"/connectors/{quote(name)}/restart?{query}", where=name)
+
     def delete(self, name: str) -> None:
         """Delete the connector but keep its offsets. Raise ConnectorUnknown."""
         self._request("DELETE", f"/connectors/{quote(name)}", where=name)
@@ -223,6 +242,11 @@ class ConnectRest:
                 found=_message(answer),
             )
         return answer.json() if answer.content else None
+
+
+def _known_remedies(failure: str) -> Remedies:
+    known = {**remedies(), **avro_converter.REMEDIES, **_REMEDIES}
+    return next((found for words, found in known.items() if words in failure), ())
 
 
 def _failed(status: ConnectorStatus) -> ConnectorFailed:

@@ -52,6 +52,7 @@ from spark_app.sources.kinesis.source import KinesisSource
 from spark_app.sources.kinesis.stream import Stream
 from spark_app.sources.several import SeveralSources
 from spark_app.table.erase import erase_keys
+from spark_app.table.new_epoch import open_epoch
 from spark_app.table.rebuild import rebuild_table
 from spark_app.table.replay import replay_table
 from spark_app.table.table_ingest import TableIngest
@@ -75,7 +76,7 @@ BRONZE_POLL_SECONDS = 2.0
 
 TASKS: Mapping[str, TableTask] = {
     "replay": replay_table,
-    "new-epoch": TableIngest.open_epoch,
+    "new-epoch": open_epoch,
     "compact": TableIngest.serve,
 }
 

@@ -94,13 +94,16 @@ class FromEvents:
         if ends == self._read_to:
             return None
         self._error, self._commits = None, []
-        query = self._start()
+        query, is_interrupted = self._start(), False
         try:
             while not query.awaitTermination(1):
                 if self.is_stopped():
+                    is_interrupted = True
                     query.stop()
         except StreamingQueryException as error:
-            raise (self._error or _told(error)) from error
+            # An interrupted batch can fail with any error. The next run repeats it.
+            if not is_interrupted:
+                raise (self._error or _told(error)) from error
         finally:
             query.stop()
             self._report_dropped(query)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame
@@ -15,6 +15,7 @@ from pyspark.sql.types import (
     NullType,
     ShortType,
     StringType,
+    StructField,
     StructType,
     TimestampNTZType,
 )
@@ -168,24 +169,23 @@ def replacement(rows: DataFrame, stored: DataFrame, number: int) -> DataFrame:
     """Return `rows`, and deletes of the stored rows whose keys they do not have.
 
     The stored rows may have other columns, so the deletes have values in Tributary's own columns alone."""
-    gone = stored.join(rows.select(RECORD_KEY), RECORD_KEY, "left_anti")
-    own = {
-        RECORD_KEY: F.col(RECORD_KEY),
-        OPERATION: F.lit(DELETE_MARKER),
-        ORDERING: F.lit(number).cast(LongType()),
-    }
-    return rows.unionByName(
-        gone.select(
-            *(
-                own.get(field.name, F.lit(None).cast(field.dataType)).alias(field.name)
-                for field in rows.schema.fields
-            )
-        )
-    )
+    gone = _deletes(lambda field: F.lit(None).cast(field.dataType), stored, rows, number, rows.schema)
+    return rows.unionByName(gone)
 
 
 def deletes(stored: DataFrame, rows: DataFrame, number: int, schema: StructType) -> DataFrame:
     """Return deletes of the stored rows whose keys are not in `rows`."""
+    return _deletes(lambda field: F.col(_quoted(field.name)), stored, rows, number, schema)
+
+
+def _deletes(
+    value: Callable[[StructField], Column],
+    stored: DataFrame,
+    rows: DataFrame,
+    number: int,
+    schema: StructType,
+) -> DataFrame:
+    """Return the deletes with this value in each column that is not Tributary's own."""
     gone = stored.join(rows.select(RECORD_KEY), RECORD_KEY, "left_anti")
     own = {
         RECORD_KEY: F.col(RECORD_KEY),
@@ -193,7 +193,7 @@ def deletes(stored: DataFrame, rows: DataFrame, number: int, schema: StructType)
         ORDERING: F.lit(number).cast(LongType()),
     }
     return gone.select(
-        *(own.get(field.name, F.col(_quoted(field.name))).alias(field.name) for field in schema.fields)
+        *(own.get(field.name, value(field)).alias(field.name) for field in schema.fields),
     )
 
 

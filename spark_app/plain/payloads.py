@@ -22,13 +22,7 @@ from pyspark.sql.types import (
 
 from spark_app.plain.json_text import Member, NotJson, members
 from spark_app.plain.payload_values import PayloadReader
-from spark_app.plain.usual_payloads import (
-    UsualPayload,
-    open_usual,
-    open_usual_shape,
-    usual_payload,
-    usual_shape,
-)
+from spark_app.plain.usual_payloads import UsualPayload, usual_payload, usual_shape
 from spark_app.steps.payloads import ClosedStruct, ReadableShape
 
 _MOST_STARTS = 16
@@ -50,10 +44,6 @@ _DOCUMENT = StructType(
 _DOCUMENT_OF_BYTES = StructType([*_DOCUMENT.fields[:2], StructField("payload", BinaryType())])
 
 
-def open_payload(text: Column, wire: StructType, closed: ClosedStruct | None = None) -> Column:
-    return open_usual(text, wire, closed)
-
-
 def read_payload(opened: Column, wire: StructType, closed: ClosedStruct | None = None) -> Column:
     reader = PayloadReader(wire, closed)
 
@@ -61,10 +51,6 @@ def read_payload(opened: Column, wire: StructType, closed: ClosedStruct | None =
         return None if value is None else reader.read(bytes(value))[0]
 
     return _read_usually(usual_payload(opened, wire, closed), read, _result_type(wire), opened["text"])
-
-
-def open_shape(text: Column, shapes: Sequence[ReadableShape]) -> Column:
-    return open_usual_shape(text, shapes)
 
 
 def read_shape(opened: Column, shapes: Sequence[ReadableShape]) -> Column:

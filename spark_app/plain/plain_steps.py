@@ -15,12 +15,12 @@ from spark_app.plain.changes import partial_fold as partial_fold
 from spark_app.plain.inflated import inflated as inflated
 from spark_app.plain.kafka_events import read_kafka_events as read_kafka_events
 from spark_app.plain.payloads import canonical as canonical
-from spark_app.plain.payloads import open_payload as open_payload
-from spark_app.plain.payloads import open_shape as open_shape
 from spark_app.plain.payloads import read_payload as read_payload
 from spark_app.plain.payloads import read_shape as read_shape
 from spark_app.plain.payloads import schema_and_payload as schema_and_payload
 from spark_app.plain.projections import Selects
+from spark_app.plain.usual_payloads import open_payload as open_payload
+from spark_app.plain.usual_payloads import open_shape as open_shape
 from spark_app.steps.found_changes import Applied, ChangeCounter
 
 name: Final = "plain"

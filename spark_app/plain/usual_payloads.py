@@ -45,7 +45,7 @@ _CHANGED = "[0-9][.eE]|-0|[NI]"
 _NUMBER_AS_TEXT = r'"(?:[-+.,eE0-9]|\\u00[0-9a-fA-F]{2})+"'
 """Texts in JSON from which Spark reads a decimal (ExprUtils.getDecimalParser drops commas)."""
 _LIKE_A_NUMBER = "^[-+]?(?:0|[0-9]+[.eE][-+.eE0-9]*|NaN|INF|Infinity)$"
-"""Texts that `from_json` makes of such numbers. It writes one with a point or an exponent as a double."""
+"""Texts that `from_json` turns such numbers into. It writes one with a point or an exponent as a double."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class UsualPayload:
     is_doubtful: Column
 
 
-def open_usual(text: Column, wire: StructType, closed: ClosedStruct | None) -> Column:
+def open_payload(text: Column, wire: StructType, closed: ClosedStruct | None = None) -> Column:
     """Return `struct<text string, …>`, the costly parts of reading a payload.
 
     Only the text is there if the type has parts that `from_json` reads otherwise."""
@@ -106,8 +106,8 @@ def usual_payload(opened: Column, wire: StructType, closed: ClosedStruct | None)
     return UsualPayload(value, is_doubtful)
 
 
-def open_usual_shape(text: Column, shapes: Sequence[ReadableShape]) -> Column:
-    """Return `struct<text string, NAME struct<…>>` with an opened payload for each shape (`open_usual`).
+def open_shape(text: Column, shapes: Sequence[ReadableShape]) -> Column:
+    """Return `struct<text string, NAME struct<…>>` with an opened payload for each shape (`open_payload`).
 
     The text of a shape that the payload does not have is null."""
     string = text.cast("string")
@@ -116,7 +116,7 @@ def open_usual_shape(text: Column, shapes: Sequence[ReadableShape]) -> Column:
     for place, shape in enumerate(shapes[1:], 1):
         number = number.when(_has(names, shape), F.lit(place))
     of_shapes = [
-        open_usual(F.when(number == place, string), shape.wire, shape.closed).alias(shape.name)
+        open_payload(F.when(number == place, string), shape.wire, shape.closed).alias(shape.name)
         for place, shape in enumerate(shapes)
     ]
     return F.struct(string.alias("text"), *of_shapes)
@@ -207,7 +207,7 @@ def _like_numbers(read: Column, data_type: StructType) -> Iterator[Column]:
 
 
 def _is_like_a_number(value: Column) -> Column:
-    # Most texts are told by their first character, without a regular expression.
+    # The first character decides for most texts, without a regular expression.
     first = F.ascii(value)
     return (first.between(ord("+"), ord("9")) | first.isin(ord("I"), ord("N"))) & value.rlike(_LIKE_A_NUMBER)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from spark_app.registry.http import ApicurioRegistry, ConfluentRegistry, Login
 from spark_app.registry.registry import KeptIds, KeptSchemas, RegistryRefused, SchemaRegistry, SchemaStore
@@ -26,19 +26,8 @@ def open_registry(
     apicurio  the address of the Apicurio that `tributary up` has started in the registry's place
     glue      asks Glue instead of a client with the environment's credentials
     """
-    if apicurio is not None:
-        return KeptSchemas(ApicurioRegistry(apicurio).schema)
-    if registry is None:
-        return None
-    if registry.kind == "glue":
-        # Loaded here, because boto3 takes a fifth of a second, and only Glue needs it.
-        from spark_app.registry.glue import GlueRegistry
-
-        return KeptSchemas(GlueRegistry(registry.region, glue_endpoint, glue).schema)
-    if registry.address is None:
-        return None
-    asked = ApicurioRegistry if registry.kind == "apicurio" else ConfluentRegistry
-    return KeptSchemas(asked(registry.address, _login(registry)).schema)
+    opened = _client(registry, apicurio, glue_endpoint, glue)
+    return None if opened is None else KeptSchemas(opened.schema)
 
 
 def open_store(
@@ -48,20 +37,35 @@ def open_store(
 
     apicurio  the address of the Apicurio that `tributary up` has started in the registry's place
     """
-    registry = lake.registry
+    opened = _client(lake.registry, apicurio, glue_endpoint, glue_name=AwsNames(lake.name).resource)
+    return None if opened is None else KeptIds(opened.add)
+
+
+class _Client(SchemaRegistry, SchemaStore, Protocol):
+    """A registry that can be asked for schemas, and takes new ones."""
+
+
+def _client(
+    registry: Registry | None,
+    apicurio: str | None,
+    glue_endpoint: str | None,
+    glue: GlueClient | None = None,
+    glue_name: str | None = None,
+) -> _Client | None:
+    """Return the client of the registry, or None if there is none. `glue_name` is Glue's if none is named."""
     if apicurio is not None:
-        return KeptIds(ApicurioRegistry(apicurio).add)
+        return ApicurioRegistry(apicurio)
     if registry is None:
         return None
     if registry.kind == "glue":
+        # Loaded here, because boto3 takes a fifth of a second, and only Glue needs it.
         from spark_app.registry.glue import GlueRegistry
 
-        name = registry.name or AwsNames(lake.name).resource
-        return KeptIds(GlueRegistry(registry.region, glue_endpoint, name=name).add)
+        return GlueRegistry(registry.region, glue_endpoint, glue, registry.name or glue_name)
     if registry.address is None:
         return None
     asked = ApicurioRegistry if registry.kind == "apicurio" else ConfluentRegistry
-    return KeptIds(asked(registry.address, _login(registry)).add)
+    return asked(registry.address, _login(registry))
 
 
 def _login(registry: Registry) -> Login | None:

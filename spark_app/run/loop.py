@@ -33,6 +33,7 @@ from spark_app.run.snapshot_files import SnapshotStore
 from spark_app.run.table_run import TableRun
 from spark_app.run.turns import Queue, SharedTurns
 from spark_app.sources.event import EventSource, OffsetRange
+from spark_app.table.snapshot_end import end_snapshot
 from spark_app.table.table_ingest import TableIngest
 from tributary.contract.errors import TributaryError
 from tributary.contract.online_snapshot import Read
@@ -370,7 +371,7 @@ class Ingest:
         return True
 
     def _end_snapshot(self, table: TableIngest, snapshot: Read) -> bool:
-        self.progress.write(table.end_snapshot(snapshot))
+        self.progress.write(end_snapshot(table, snapshot))
         return True
 
     def _maintain(self, table: TableIngest) -> bool:

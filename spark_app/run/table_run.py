@@ -11,6 +11,7 @@ from spark_app.run.metrics import TableState
 from spark_app.run.outcome import Outcome, State
 from spark_app.run.turns import Queue
 from spark_app.sources.event import TopicExtent
+from spark_app.table.snapshot_end import is_end_due
 from spark_app.table.table_ingest import TableIngest
 from tributary.contract.online_snapshot import Read
 
@@ -115,7 +116,7 @@ class TableRun:
         """The online snapshot whose end the table has to apply now, if there is one."""
         if self.snapshot is None or not self.table.is_recovered:
             return None
-        return self.snapshot if self.table.is_snapshot_end_due(self.snapshot) else None
+        return self.snapshot if is_end_due(self.table, self.snapshot) else None
 
     @property
     def is_over(self) -> bool:

@@ -3,13 +3,40 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from spark_app.ledger.ledger import AppliedSnapshot, Ledger
 from spark_app.merge.by_partition import where_partition
+from spark_app.merge.gone_rows import as_deleted, is_gone
+from spark_app.reports import Committed
+from spark_app.table.batch import Phases
+from spark_app.table.quarantine import read_quarantine
 from tributary.contract.online_snapshot import Read
+
+if TYPE_CHECKING:
+    from spark_app.table.table_ingest import TableIngest
+
+
+def is_end_due(table: TableIngest, snapshot: Read) -> bool:
+    """Return whether to call `end_snapshot` now."""
+    return table.state.has_table and is_due(snapshot, table.ledger)
+
+
+def end_snapshot(table: TableIngest, snapshot: Read) -> Committed:
+    """Remove the rows that an online snapshot has shown to be gone, in a commit without events.
+
+    If events of the snapshot are in quarantine, all rows stay, and the ledger says so."""
+    phases, before = Phases(), table.ledger
+    found = read_quarantine(table.hudi.spark, table.quarantine_path, before.epoch)
+    quarantined = count_quarantined(found and found[0], snapshot)
+    applied = applied_snapshot(snapshot, quarantined, before.snapshot)
+    stored = table.stored()
+    gone = stored.where(is_gone(stored, applied, before.epoch))
+    ledger = replace(before.next_commit(), snapshot=applied)
+    return table.commit_without_events(as_deleted(gone, applied), ledger, phases)
 
 
 def is_due(snapshot: Read, ledger: Ledger) -> bool:

@@ -7,43 +7,32 @@ from dataclasses import replace
 from typing import Final
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
 from spark_app.columns.table_columns import TableColumns, columns_of_table
 from spark_app.hudi.hudi_table import HudiTable
 from spark_app.ledger.commits import commit_metadata
 from spark_app.ledger.ledger import Ledger
-from spark_app.ledger.topic_checks import AnotherTopic, check_topic
-from spark_app.merge.gone_rows import as_deleted, is_gone
 from spark_app.positions.source_log import SourceLog
 from spark_app.registry.registry import SchemaRegistry
 from spark_app.reports import Committed, Serviced
-from spark_app.sources.event import EventSource, OffsetRange, TopicExtent, positions_text
+from spark_app.sources.event import EventSource, OffsetRange, TopicExtent
 from spark_app.table.batch import Applied, BatchApplier, Phases, TableParts, committed_report
 from spark_app.table.batch_mode import Merging
 from spark_app.table.deleted_keys import DeletedKeys
 from spark_app.table.known_commits import KnownCommits
 from spark_app.table.newer_rows import NewerRows
 from spark_app.table.policy_change import check_layout, has_other_deletes, with_deletes_of
-from spark_app.table.quarantine import read_quarantine
 from spark_app.table.services import TableServices
 from spark_app.table.setting_aside import SettingAside
-from spark_app.table.snapshot_end import applied_snapshot, count_quarantined, is_due
 from spark_app.table.table_state import TableState
 from spark_app.table.topic_reader import TopicReader, events_behind
 from spark_app.wire.items.item_schemas import ItemSchemas
 from spark_app.wire.schema_versions import SchemaVersions
 from spark_app.wire.schemas import Schemas
 from tributary.contract.column_names import HUDI_PREFIX
-from tributary.contract.errors import TributaryError
 from tributary.contract.item_stream import ItemRules
 from tributary.contract.lake import TablePolicy
-from tributary.contract.online_snapshot import Read
 from tributary.contract.source import Events
-
-
-class NoOtherTopic(TributaryError):
-    """The topic is the one that the table has read, so no new epoch can begin."""
 
 
 class TableIngest:
@@ -190,39 +179,6 @@ class TableIngest:
         applied = BatchApplier(self.parts, self.state, mode).apply(ranges)
         return self._take(applied)
 
-    def open_epoch(self) -> Committed:
-        """Continue at the beginning of the topic that exists now, after it was recreated.
-
-        The rows stay. All new events count as later than all earlier ones. Raises `NoOtherTopic` if the table
-        has read this very topic, or if there is no table."""
-        phases, state = Phases(), self.state
-        extent = self.parts.reader.extent()
-        if not self.hudi.exists() or not _is_other_topic(state.ledger, extent):
-            raise NoOtherTopic(
-                what="The topic is the one that the table has read: there is no new epoch to open",
-                where=f"topic {self.topic}",
-                found=f"events up to {positions_text(extent.end)}",
-            )
-        ledger = state.ledger.next_epoch(extent.topic_id)
-        return self._commit_without_events(self.stored().where(F.lit(False)), ledger, phases)
-
-    def is_snapshot_end_due(self, snapshot: Read) -> bool:
-        """Return whether to call `end_snapshot` now."""
-        return self.state.has_table and is_due(snapshot, self.ledger)
-
-    def end_snapshot(self, snapshot: Read) -> Committed:
-        """Remove the rows that an online snapshot has shown to be gone, in a commit without events.
-
-        If events of the snapshot are in quarantine, all rows stay, and the ledger says so."""
-        phases, state = Phases(), self.state
-        found = read_quarantine(self.hudi.spark, self.quarantine_path, state.ledger.epoch)
-        quarantined = count_quarantined(found and found[0], snapshot)
-        applied = applied_snapshot(snapshot, quarantined, state.ledger.snapshot)
-        ledger = replace(state.ledger.next_commit(), snapshot=applied)
-        stored = self.stored()
-        gone = stored.where(is_gone(stored, applied, state.ledger.epoch))
-        return self._commit_without_events(as_deleted(gone, applied), ledger, phases)
-
     def check_timeline(self) -> None:
         """Raise `AnotherWriter` or `ClockIsBehind` if nothing may be written now."""
         self.parts.commits.check(is_there=self.columns is not None)
@@ -254,8 +210,10 @@ class TableIngest:
         stored = self.hudi.read()
         return stored.select(*[name for name in stored.columns if not name.startswith(HUDI_PREFIX)])
 
-    def _commit_without_events(self, rows: DataFrame, ledger: Ledger, phases: Phases) -> Committed:
-        """Write rows in the form in which the table holds them, with a new ledger."""
+    def commit_without_events(self, rows: DataFrame, ledger: Ledger, phases: Phases) -> Committed:
+        """Write rows in the form in which the table holds them (`stored`), with a new ledger.
+
+        Raises `AnotherWriter` and `ClockIsBehind`."""
         self.check_timeline()
         self.hudi.upsert(rows, commit_metadata(ledger))
         committed_us = time.time_ns() // 1000
@@ -274,11 +232,3 @@ class TableIngest:
         self._state = applied.state
         self.services.commits += 1
         return report
-
-
-def _is_other_topic(ledger: Ledger, extent: TopicExtent) -> bool:
-    try:
-        check_topic(ledger, extent)
-    except AnotherTopic:
-        return True
-    return False

@@ -90,7 +90,7 @@ def test_the_package_describes_only_the_aws_services_that_the_app_calls(package:
             archive.read(name).decode() for name in archive.namelist() if name.startswith("spark_app/")
         ]
     services = {name for name in described if not name.endswith(".json")}
-    called = set(re.findall(r'boto3\.client\(\s*"([^"]+)"', "".join(sources)))
+    called = set(re.findall(r'\.client\(\s*"([^"]+)"', "".join(sources)))
     assert called
     assert called <= services <= called | {"sso", "sso-oidc", "sts"}
     # sqlglot, which parses queries, takes 3 MB.

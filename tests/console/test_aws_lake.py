@@ -86,7 +86,8 @@ def test_a_blocked_table_is_named_with_a_remedy_for_aws(deployed: Deployed) -> N
     deployed.put_silver_table("users")
     view = shown().read_view()
     assert view.problem is None
-    assert {str(one.table): one.state for one in view.tables} == {str(ORDERS): "blocked", str(USERS): "well"}
+    states = {str(one.table): one.state for one in view.tables}
+    assert states == {str(ORDERS): "blocked", str(USERS): "orphan"}
     assert [one.table for one in view.to_look_at] == [ORDERS]
     assert not view.is_well
 

@@ -20,7 +20,8 @@ from spark_app.ledger.topic_checks import AnotherTopic, PositionLost
 from spark_app.positions.postgres import PostgresLog
 from spark_app.sources.event import EventSource, OffsetRange, TopicExtent, split_at
 from spark_app.sources.kafka import KafkaSource
-from spark_app.table.table_ingest import NoOtherTopic, TableIngest
+from spark_app.table.new_epoch import NoOtherTopic, open_epoch
+from spark_app.table.table_ingest import TableIngest
 from tests.spark_app.debezium import TOPIC, SentEvent, SourceTable, event_row
 from tests.spark_app.memory_source import MemorySource
 from tributary.contract.lake import TablePolicy
@@ -85,7 +86,7 @@ def test_a_recreated_topic_blocks_its_table_until_a_new_epoch_follows_all_earlie
     table = _table(spark, tmp_path, MemorySource(spark, rows, "old"))
     table.apply(table.pending(_extent(table), limit=99))
     with pytest.raises(NoOtherTopic):
-        table.open_epoch()
+        open_epoch(table)
 
     for number in range(4):
         shop.begin()
@@ -99,7 +100,7 @@ def test_a_recreated_topic_blocks_its_table_until_a_new_epoch_follows_all_earlie
             table.pending(_extent(table), limit=99)
         assert OpenEpoch() in caught.value.remedies
 
-    assert table.open_epoch().positions == {}
+    assert open_epoch(table).positions == {}
     table.forget()
     table.apply(table.pending(_extent(table), limit=99))
 
@@ -107,7 +108,7 @@ def test_a_recreated_topic_blocks_its_table_until_a_new_epoch_follows_all_earlie
     sequences = {row["id"]: row["_seq"] for row in table.hudi.read().collect()}
     assert sequences == {0: (1 << EPOCH_SHIFT) + 3, 1: 1, 2: 2}
     with pytest.raises(NoOtherTopic):
-        table.open_epoch()
+        open_epoch(table)
     with pytest.raises(PositionLost, match="Read from Kafka"):
         table.pending(TopicExtent({0: 0}, {0: 99}), limit=99)
 
@@ -130,7 +131,7 @@ def test_a_topic_recreated_in_kafka_is_another_topic(
     table.source.topics()
     with pytest.raises(AnotherTopic, match=r"events up to 0:3, expected topic id .*, events up to 0:2"):
         table.pending(_extent(table), limit=99)
-    table.open_epoch()
+    open_epoch(table)
     table.apply(table.pending(_extent(table), limit=99))
     assert (_names(table), table.ledger.epoch) == ({0: "first", 1: "first", 2: "first"}, 1)
 

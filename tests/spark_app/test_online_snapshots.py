@@ -17,6 +17,7 @@ from spark_app.run.pause_files import PauseFiles
 from spark_app.run.snapshot_files import SnapshotFiles
 from spark_app.sources.event import OffsetRange
 from spark_app.table.rebuild import rebuild_table
+from spark_app.table.snapshot_end import end_snapshot, is_end_due
 from spark_app.table.table_ingest import TableIngest
 from tests.spark_app.debezium import TOPIC, SourceTable, event_row
 from tests.spark_app.history import CHANGES, KEYS, TEMPORARY_KEY
@@ -131,15 +132,15 @@ def test_after_a_snapshot_the_table_and_its_rebuild_equal_the_source(
                 table.apply(ranges)
         if not table.state.has_table:
             return
-        assert table.is_snapshot_end_due(history.snapshot)
-        table.end_snapshot(history.snapshot)
+        assert is_end_due(table, history.snapshot)
+        end_snapshot(table, history.snapshot)
         table.forget()
-        assert not table.is_snapshot_end_due(history.snapshot)
+        assert not is_end_due(table, history.snapshot)
         expected = {key: (row["name"], row["body"]) for key, row in history.table.rows.items()}
         assert _rows(table) == expected
         rebuild_table(table)
         assert _rows(table) == expected
-        assert not table.is_snapshot_end_due(history.snapshot)
+        assert not is_end_due(table, history.snapshot)
 
     check()
 
@@ -152,11 +153,11 @@ def test_the_end_waits_for_all_reads_and_is_never_of_another_topic(
     shop.read_incrementally(1)
     table.parts.reader.source = MemorySource(spark, _event_rows(shop), "topic")
     snapshot = Read(REQUEST, "topic", {0: began}, {0: began + 1})
-    assert not table.is_snapshot_end_due(snapshot)
+    assert not is_end_due(table, snapshot)
     table.apply(table.pending(table.source.extents(frozenset({TOPIC}))[TOPIC], 99))
-    assert table.is_snapshot_end_due(snapshot)
-    assert not table.is_snapshot_end_due(Read(REQUEST, "another", {0: began}, {0: began + 1}))
-    report = table.end_snapshot(snapshot)
+    assert is_end_due(table, snapshot)
+    assert not is_end_due(table, Read(REQUEST, "another", {0: began}, {0: began + 1}))
+    report = end_snapshot(table, snapshot)
     assert (report.events, report.deletes) == (0, 2)
     assert set(_rows(table)) == {1}
 
@@ -167,13 +168,13 @@ def test_a_part_of_a_table_removes_no_row_and_neither_does_a_snapshot_with_quara
     table, shop = _with_rows(spark, tmp_path, TablePolicy())
     began = len(shop.events)
     part = Request("part", NAME, ("a partition was attached",), 0, condition="id = 1")
-    table.end_snapshot(Read(part, None, {0: began}, {0: began}))
+    end_snapshot(table, Read(part, None, {0: began}, {0: began}))
     assert set(_rows(table)) == {1, 2, 3}
     shop.read_incrementally(1)
     shop.send_garbage(b"not json")
     table.parts.reader.source = MemorySource(spark, _event_rows(shop))
     table.apply((OffsetRange(0, began, began + 2),))
-    table.end_snapshot(Read(REQUEST, None, {0: began}, {0: began + 2}))
+    end_snapshot(table, Read(REQUEST, None, {0: began}, {0: began + 2}))
     assert set(_rows(table)) == {1, 2, 3}
     assert table.ledger.snapshot is not None
     assert (table.ledger.snapshot.id, table.ledger.snapshot.quarantined) == ("one", 1)
@@ -188,13 +189,13 @@ def test_what_a_snapshot_has_removed_stays_removed_after_one_that_removes_nothin
     shop.send_garbage(b"not json")
     table.parts.reader.source = MemorySource(spark, _event_rows(shop))
     table.apply((OffsetRange(0, began, began + 1),))
-    table.end_snapshot(Read(REQUEST, None, {0: began}, {0: began + 1}))
+    end_snapshot(table, Read(REQUEST, None, {0: began}, {0: began + 1}))
     assert set(_rows(table)) == {1}
     part = Request("part", NAME, ("a partition was attached",), 0, condition="id = 1")
-    table.end_snapshot(Read(part, None, {0: began + 1}, {0: began + 1}))
+    end_snapshot(table, Read(part, None, {0: began + 1}, {0: began + 1}))
     table.apply((OffsetRange(0, began + 1, began + 2),))
     quarantined = Request("quarantined", NAME, ("a test",), 0)
-    table.end_snapshot(Read(quarantined, None, {0: began + 1}, {0: began + 2}))
+    end_snapshot(table, Read(quarantined, None, {0: began + 1}, {0: began + 2}))
     assert table.ledger.snapshot is not None
     assert (table.ledger.snapshot.id, table.ledger.snapshot.quarantined) == ("quarantined", 1)
     rebuild_table(table)

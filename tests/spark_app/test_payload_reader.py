@@ -31,7 +31,7 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from spark_app.plain.usual_payloads import open_usual, usual_payload
+from spark_app.plain.usual_payloads import open_payload, usual_payload
 from spark_app.steps.payloads import MISMATCH, NOT_UTF8, ClosedStruct
 from spark_app.steps.steps import steps
 from tests.spark_app.typed_frames import numbered_texts
@@ -257,7 +257,7 @@ def test_only_payloads_that_from_json_may_change_go_to_python(
     usual = usual_payload(F.col("opened"), USUAL, None)
     assert usual is not None
     opened = numbered_texts(spark, [payload.encode()]).select(
-        open_usual(F.col("text"), USUAL, None).alias("opened")
+        open_payload(F.col("text"), USUAL, None).alias("opened")
     )
     (row,) = opened.select(usual.is_doubtful.alias("found")).collect()
     assert row["found"] == is_doubtful

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
@@ -34,15 +36,15 @@ FROM purchases GROUP BY window(at, '10 minutes', '5 minutes'), country
 """
 )
 BEGIN = datetime(2026, 3, 1, 12, tzinfo=UTC)
-Event = Mapping[str, Any]
+Purchase = Mapping[str, Any]
 
 
-def purchase(minute: float, country: str, amount: str, number: int = 1) -> Event:
+def purchase(minute: float, country: str, amount: str, number: int = 1) -> Purchase:
     at = BEGIN + timedelta(minutes=minute)
     return {"id": number, "country": country, "amount": Decimal(amount).__float__(), "at": at.isoformat()}
 
 
-BATCHES: Sequence[Sequence[Event]] = (
+BATCHES: Sequence[Sequence[Purchase]] = (
     [purchase(0, "US", "1.50"), purchase(4, "DE", "2.00"), purchase(4, "US", "1.00")],
     # 25 moves the watermark to 15. In the same batch, 9 is late, but still counts.
     [purchase(25, "US", "4.00"), purchase(9, "DE", "8.00")],
@@ -52,7 +54,7 @@ BATCHES: Sequence[Sequence[Event]] = (
 )
 
 
-def window_totals(batches: Iterable[Sequence[Event]]) -> dict[tuple[datetime, str], tuple[int, Decimal]]:
+def window_totals(batches: Iterable[Sequence[Purchase]]) -> dict[tuple[datetime, str], tuple[int, Decimal]]:
     """Return the totals by the definition: windows of 10 minutes every 5, with a watermark of 10 minutes.
 
     A batch's watermark is 10 minutes before the latest event of the batches before it."""
@@ -129,6 +131,26 @@ def test_windows_hold_each_event_once_after_a_crash_at_any_batch(
     assert opened.advance() is None, "there is no new event"
     late = sum(report["late"] for report in lake.reports() if report["event"] == "events_dropped")
     assert late > 0, "the purchase at minute 3 is in no result"
+
+
+def test_a_batch_that_a_stop_interrupts_is_no_failure_and_is_repeated(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    lake, is_stopped = DerivedLake(spark, tmp_path, WINDOWS), Event()
+    lake.send("purchases", BATCHES[0])
+    stopped = lake.from_events("by_window")
+    stopped.is_stopped = is_stopped.is_set
+
+    def interrupted(*_: Any) -> None:
+        is_stopped.set()
+        time.sleep(2)
+        raise OSError("the shell was interrupted")
+
+    object.__setattr__(stopped.table.hudi, "write", interrupted)
+    assert stopped.advance() is None
+
+    lake.from_events("by_window").advance()
+    assert stored_totals(lake) == window_totals(BATCHES[:1])
 
 
 def test_running_totals_leave_out_repeated_and_unreadable_events(spark: SparkSession, tmp_path: Path) -> None:

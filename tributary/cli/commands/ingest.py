@@ -76,6 +76,7 @@ def ingest(
     from tributary.operations.alerts.keeper import AlertKeeper
     from tributary.operations.kafka_wait import wait_until_kafka_holds_all, wait_until_tables_are_read
     from tributary.operations.known_tables import known_tables
+    from tributary.operations.lost_connections import ConnectionKeeper
     from tributary.operations.reconcile.barrier import Patience
     from tributary.operations.runs.ingest_run import FILES, start_ingest
     from tributary.operations.snapshots.keeper import SnapshotKeeper
@@ -113,6 +114,7 @@ def ingest(
     with ExitStack() as beside:
         if follow and has_snapshots:
             beside.enter_context(keeper.running())
+            beside.enter_context(ConnectionKeeper.of(workspace, tell).running())
         if follow and chosen == "kafka":
             beside.enter_context(alerts.running())
             beside.enter_context(VerifyKeeper(workspace, tell).running())

@@ -67,9 +67,10 @@ def start(
     This is tributary up, tributary ingest --follow and tributary console in one. Ctrl-C lets the current
     commits finish, and stops everything. The data stays, and the next start resumes from it.
 
-    If the Spark app or a server dies, the command says so and starts it again. If the Spark app dies over and
-    over, the command ends with the reason. Passwords come from the environment variables that the lake file
-    names. On a terminal, the command asks for those that are missing.
+    If the Spark app or a server dies, or a connector loses its database, the command says so and starts it
+    again. If the Spark app dies over and over, the command ends with the reason. Passwords come from the
+    environment variables that the lake file names. On a terminal, the command asks for those that are
+    missing.
 
     With --demo, the database is a ticket shop of the command's own. If this folder has no lake.toml, the
     command writes the shop's. tributary demo-sql runs SQL in the shop's database.
@@ -82,6 +83,7 @@ def start(
     from tributary.console.server import serve, stop_serving
     from tributary.local import pipeline
     from tributary.operations.alerts.keeper import AlertKeeper
+    from tributary.operations.lost_connections import ConnectionKeeper
     from tributary.operations.runs.follower import Follower
     from tributary.operations.runs.ingest_run import start_ingest
     from tributary.operations.snapshots.keeper import SnapshotKeeper
@@ -110,8 +112,16 @@ def start(
         keeper = SnapshotKeeper(workspace, tell)
         alerts = AlertKeeper(workspace, tell, remedy_words)
         verification = VerifyKeeper(workspace, tell)
+        connections = ConnectionKeeper.of(workspace, tell)
         trade = trading(workspace, tell) if demo else nullcontext()
-        with follower.running(), keeper.running(), alerts.running(), verification.running(), trade:
+        with (
+            follower.running(),
+            keeper.running(),
+            alerts.running(),
+            verification.running(),
+            connections.running(),
+            trade,
+        ):
             serve(
                 Console(LocalLake(workspace, follower), has_buttons=not read_only),
                 listening,

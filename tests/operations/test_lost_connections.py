@@ -1,0 +1,98 @@
+"""A connector whose database did not answer is restarted, and no other one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import pytest
+
+from connectors.connect_rest import ConnectorStatus, ConnectorUnknown, TaskStatus
+from tributary.operations.lost_connections import ConnectionKeeper
+
+LOST = (
+    "org.apache.kafka.connect.errors.ConnectException: An exception occurred in the change event producer.\n"
+    "Caused by: io.debezium.DebeziumException: Failed to read next byte from position 10067\n"
+    "Caused by: java.io.EOFException: Failed to read next byte from position 10067\n"
+)
+REFUSED = (
+    "org.apache.kafka.connect.errors.ConnectException: Error configuring an instance of the connector\n"
+    "Caused by: com.mysql.cj.jdbc.exceptions.CommunicationsException: Communications link failure\n"
+    "Caused by: java.net.ConnectException: Connection refused\n"
+)
+GONE = (
+    "io.debezium.DebeziumException: The connector is trying to read change stream starting at "
+    "BinlogOffsetContext [...], but this is no longer available on the server.\n"
+)
+WRONG_PASSWORD = (
+    "org.apache.kafka.connect.errors.ConnectException: outer\n"
+    "Caused by: java.sql.SQLException: Access denied for user 'debezium'\n"
+)
+CONNECT_S_OWN = "org.apache.kafka.connect.errors.ConnectException: The value has no field id\n"
+
+
+@dataclass
+class Worker:
+    """A worker with one connector, whose task fails for the given reason; none: it runs."""
+
+    trace: str | None = None
+    is_known: bool = True
+    restarted: list[str] = field(default_factory=list)
+
+    def status(self, name: str) -> ConnectorStatus:
+        if not self.is_known:
+            raise ConnectorUnknown("unknown")
+        state = "RUNNING" if self.trace is None else "FAILED"
+        return ConnectorStatus(name, "RUNNING", (TaskStatus(0, state, self.trace or ""),))
+
+    def restart_failed(self, name: str) -> None:
+        self.restarted.append(name)
+
+
+def keeper_of(worker: Worker, told: list[str]) -> ConnectionKeeper:
+    return ConnectionKeeper(worker, lambda: ("a",), told.append)
+
+
+@pytest.mark.parametrize(
+    ("trace", "is_lost"),
+    [(LOST, True), (REFUSED, True), (GONE, False), (WRONG_PASSWORD, False), (CONNECT_S_OWN, False)],
+)
+def test_only_a_failure_that_a_restart_can_mend_counts_as_a_lost_connection(
+    trace: str, is_lost: bool
+) -> None:
+    assert Worker(trace=trace).status("a").has_lost_connection == is_lost
+    worker = Worker(trace=trace)
+    keeper_of(worker, []).step(0.0)
+    assert worker.restarted == ["a"] * is_lost
+
+
+def test_a_connector_is_restarted_at_once_and_then_less_and_less_often() -> None:
+    worker, told = Worker(trace=LOST), list[str]()
+    keeper = keeper_of(worker, told)
+    at = [second for second in range(300) if _restarts(keeper, worker, float(second))]
+    assert at == [0, 10, 40, 100, 160, 220, 280]
+    assert len(told) == 1
+    assert "EOFException: Failed to read next byte" in told[0]
+
+
+def test_after_a_good_run_a_lost_connection_is_told_and_mended_at_once_again() -> None:
+    worker, told = Worker(trace=LOST), list[str]()
+    keeper = keeper_of(worker, told)
+    keeper.step(0.0)
+    worker.trace = None
+    keeper.step(60.0)
+    keeper.step(130.0)
+    worker.trace = REFUSED
+    keeper.step(131.0)
+    assert (len(worker.restarted), len(told)) == (2, 2)
+
+
+def test_a_connector_that_the_worker_does_not_know_is_left_alone() -> None:
+    worker = Worker(trace=LOST, is_known=False)
+    keeper_of(worker, []).step(0.0)
+    assert worker.restarted == []
+
+
+def _restarts(keeper: ConnectionKeeper, worker: Worker, now: float) -> bool:
+    before = len(worker.restarted)
+    keeper.step(now)
+    return len(worker.restarted) > before
