@@ -17,6 +17,7 @@ from tests.local.landed import wait_until
 from tests.spark_app.debezium import SourceTable
 from tests.spark_app.registries import AvroWriter, converters, writings
 from tests.spark_app.test_wire_forms import ALL_PLACES
+from tributary.local.kafka import create_topic
 from tributary.local.pipeline import down
 from tributary.local.state import StateFolder
 
@@ -50,13 +51,13 @@ def tributary(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tributary]:
     lake_file.write_text(LAKE)
     tributary = Tributary(lake_file, folder / "state")
     try:
+        tributary.run("up")
         yield tributary
     finally:
         down(StateFolder(tributary.state))
 
 
 def test_avro_through_a_registry_gives_the_lake_that_the_database_has(tributary: Tributary) -> None:
-    tributary.run("up")
     with tributary.connect() as connection:
         connection.execute(SCHEMA.encode())
     process = tributary.start("ingest", "--follow", "--json")
@@ -125,11 +126,13 @@ def test_avro_of_another_connector_is_read_from_kafka_with_ids_before_the_record
 
 
 def send(tributary: Tributary, writer: AvroWriter, topic: str, things: SourceTable) -> None:
-    producer = Producer({"bootstrap.servers": tributary.workspace.settings.kafka_bootstrap})
+    kafka = tributary.workspace.settings.kafka_bootstrap
+    create_topic(kafka, topic, 1)
+    producer = Producer({"bootstrap.servers": kafka})
     records = [(event.key, event.value) for event in things.events]
     for sent in writer.with_headers(topic, records):
         producer.produce(topic, key=sent.key, value=sent.value, headers=list(sent.headers), partition=0)
-    producer.flush(60)
+    assert producer.flush(60) == 0
 
 
 def is_identical(tributary: Tributary) -> bool:
