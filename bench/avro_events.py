@@ -13,8 +13,8 @@ from pyspark.sql.types import StructType
 
 from bench.events import KEY_SCHEMA, VALUE_SCHEMA
 from spark_app.jvm.avro_type import type_of_avro
-from spark_app.registry.framing import SchemaId
-from spark_app.registry.registry import SchemaUnknown
+from spark_app.schema_registry.framing import SchemaId
+from spark_app.schema_registry.registry import SchemaUnknown
 
 _KEY, _VALUE = 1, 2
 _PRIMITIVES = {"int16": "int", "int32": "int", "int64": "long"}

@@ -33,7 +33,7 @@ from spark_app.hudi.hudi_table import HudiTable
 from spark_app.ledger.commits import commit_metadata
 from spark_app.ledger.ledger import Ledger
 from spark_app.positions.postgres import PostgresLog
-from spark_app.registry.registry import KeptSchemas
+from spark_app.schema_registry.registry import KeptSchemas
 from spark_app.sources.bronze import BronzeSource
 from spark_app.sources.event import EventSource
 from spark_app.sources.kafka import KafkaSource

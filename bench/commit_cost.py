@@ -25,8 +25,10 @@ from bench.servers import StorageAndKafka, storage_and_kafka
 from spark_app.hudi.hudi_table import HudiTable
 from spark_app.positions.postgres import PostgresLog
 from spark_app.reports import ProgressWriter
-from spark_app.run.loop import Ingest, Pace, StopRequest
+from spark_app.run.loop import Ingest
 from spark_app.run.outcome_files import OutcomeFiles
+from spark_app.run.stop_request import StopRequest
+from spark_app.run.table_runs import TableRuns
 from spark_app.sources.kafka import KafkaSource
 from spark_app.table.table_ingest import TableIngest
 from tributary.contract.lake import parse_lake
@@ -147,16 +149,14 @@ def _idle(running: Driver, table: TableIngest, source: KafkaSource, meter: _Mete
     The first seconds do not count: the run reads its position and cleans.
     """
     stop, reports = StopRequest(), io.StringIO()
-    ingest = Ingest(
-        spark=running.spark,
+    tables = TableRuns(
         source=source,
         table_of=lambda topic: table if topic == TOPIC else None,
         progress=ProgressWriter(reports),
         outcomes=OutcomeFiles(running.spark),
         follow=True,
-        pace=Pace(),
-        stop=stop,
     )
+    ingest = Ingest(running.spark, tables, stop=stop)
     thread = threading.Thread(target=ingest.run, name="ingest")
     thread.start()
     try:

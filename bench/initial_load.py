@@ -33,7 +33,7 @@ from bench.plain_app import ENVELOPE
 from bench.results import Figure, Results, WrongResult
 from spark_app.hudi.hudi_table import HudiTable
 from spark_app.positions.postgres import PostgresLog
-from spark_app.run.loop import Pace
+from spark_app.run.pace import Pace
 from spark_app.sources.bronze import BronzeSource
 from spark_app.sources.event import OffsetRange
 from spark_app.table.table_ingest import TableIngest

@@ -13,8 +13,8 @@ from tributary.artifacts.lock import read_lock
 from tributary.artifacts.pip import Target, fetch_wheels
 from tributary.artifacts.zips import write_zip
 from tributary.contract.lake import Lake
-from tributary.contract.registry import RegistryKind
 from tributary.contract.remedies import BringUp, Remedies, remedies_of
+from tributary.contract.schema_registry import RegistryKind
 
 LOCK = Path(__file__).with_name("plugins.lock.json")
 CONFLUENT_WHEEL = Path(__file__).with_name("confluent-requirements.txt")

@@ -19,7 +19,7 @@ from tributary.artifacts.fetch import FetchProgress, fetch
 from tributary.artifacts.lock import Artifact, read_lock
 from tributary.artifacts.zips import unpack_zip, write_zip
 from tributary.contract.lake import Lake
-from tributary.contract.registry import RegistryKind
+from tributary.contract.schema_registry import RegistryKind
 
 _LAYOUT = 1
 """The zip's format version. Increase it when the same artifacts must give a different zip."""

@@ -23,23 +23,26 @@ from spark_app.derive.opening import derive
 from spark_app.derive.outputs import Kafka
 from spark_app.hudi.hudi_table import HudiTable
 from spark_app.positions.registry import SOURCE_LOGS
-from spark_app.registry.opened import open_registry, open_store
-from spark_app.registry.registry import SchemaRegistry
 from spark_app.reports import ProgressWriter, StepsChosen, Stopped
 from spark_app.run.erasure_files import ErasureFiles
 from spark_app.run.lake_file import WatchedLakeFile
-from spark_app.run.loop import Ingest, Pace, StopRequest
+from spark_app.run.loop import Ingest
 from spark_app.run.maintenance import maintain
 from spark_app.run.metrics import MeasuredProgress, MetricsSender, logs_client
 from spark_app.run.orphan_files import OrphanFiles
 from spark_app.run.outcome_files import OutcomeFiles
+from spark_app.run.pace import Pace
 from spark_app.run.pause_files import PauseFiles
 from spark_app.run.preflight import Places, run_preflight
 from spark_app.run.self_test import run_self_test
 from spark_app.run.session import start_session, tables_at_once
 from spark_app.run.snapshot_files import SnapshotFiles
 from spark_app.run.steps_files import StepsFiles
+from spark_app.run.stop_request import StopRequest
+from spark_app.run.table_runs import TableRuns
 from spark_app.run.table_task import TableTask, run_for_each_table
+from spark_app.schema_registry.opened import open_registry, open_store
+from spark_app.schema_registry.registry import SchemaRegistry
 from spark_app.sources.bronze import BronzeSource
 from spark_app.sources.bronze_upkeep import BronzeUpkeep
 from spark_app.sources.event import EventSource
@@ -145,8 +148,7 @@ def _run(
         return True
     if task := _task(spark, options):
         return run_for_each_table(source, table_of, task, progress, OutcomeFiles(spark))
-    return Ingest(
-        spark=spark,
+    tables = TableRuns(
         source=source,
         table_of=table_of,
         progress=progress,
@@ -155,6 +157,10 @@ def _run(
         snapshots=SnapshotFiles(spark, options.quarantine),
         pauses=PauseFiles(spark, options.quarantine),
         orphans=OrphanFiles(spark, options.quarantine),
+    )
+    return Ingest(
+        spark,
+        tables,
         catalog=_catalog(lake, options, progress),
         metrics=metrics,
         pace=_pace(spark, options),

@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from spark_app.registry.registry import RegistryRefused
+    from spark_app.schema_registry.registry import RegistryRefused
     from tributary.api.changes import Changes
     from tributary.api.event_payloads import SchemasMissing
     from tributary.api.lake_files import LakeUnreadable
@@ -52,7 +52,7 @@ __all__ = [
 ]
 
 _MODULES = {
-    "spark_app.registry.registry": ("RegistryRefused",),
+    "spark_app.schema_registry.registry": ("RegistryRefused",),
     "tributary.api.changes": ("Changes",),
     "tributary.api.event_payloads": ("SchemasMissing",),
     "tributary.api.lake_files": ("LakeUnreadable",),

@@ -30,7 +30,7 @@ from pyspark.sql.types import (
 
 from spark_app.columns.app_columns import DELETE_MARKER, OPERATION, RECORD_KEY
 from spark_app.derive.result_rows import ResultNotUsable, columns_of
-from spark_app.registry.registry import SchemaStore
+from spark_app.schema_registry.registry import SchemaStore
 
 _NAMESPACE = "derived.tables"
 _SIMPLE: Mapping[type[DataType], Any] = {

@@ -20,11 +20,11 @@ from spark_app.derive.result_rows import OWN
 from spark_app.derive.run import Advanced, DeriveRun
 from spark_app.derive.topics import read_stream
 from spark_app.hudi.hudi_table import HudiTable
-from spark_app.registry.registry import SchemaStore
 from spark_app.reports import ProgressWriter
 from spark_app.run.lake_file import WatchedLakeFile
-from spark_app.run.loop import StopRequest
 from spark_app.run.outcome_files import OutcomeFiles
+from spark_app.run.stop_request import StopRequest
+from spark_app.schema_registry.registry import SchemaStore
 from spark_app.sources.kafka import KafkaSource
 from tributary.contract.derivations import (
     Derivation,

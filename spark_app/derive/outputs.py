@@ -13,8 +13,8 @@ from pyspark.sql import functions as F
 
 from spark_app.derive.messages import avro_messages, json_messages
 from spark_app.derive.result_rows import columns_of
-from spark_app.registry.registry import SchemaStore
 from spark_app.reports import DerivedRow, ProgressWriter
+from spark_app.schema_registry.registry import SchemaStore
 from tributary.contract.derived import Derived
 
 MOST_PRINTED = 1_000

@@ -13,8 +13,8 @@ from spark_app.hudi.hudi_table import HudiTable
 from spark_app.ledger.commits import commit_metadata
 from spark_app.ledger.ledger import Ledger
 from spark_app.positions.source_log import SourceLog
-from spark_app.registry.registry import SchemaRegistry
 from spark_app.reports import Committed, Serviced
+from spark_app.schema_registry.registry import SchemaRegistry
 from spark_app.sources.event import EventSource, OffsetRange, TopicExtent
 from spark_app.table.batch import Applied, BatchApplier, Phases, TableParts, committed_report
 from spark_app.table.batch_mode import Merging

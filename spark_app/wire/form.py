@@ -9,7 +9,7 @@ from typing import ClassVar, Protocol, runtime_checkable
 from pyspark.sql import Column
 from pyspark.sql.types import StructType
 
-from spark_app.registry.registry import SchemaRegistry
+from spark_app.schema_registry.registry import SchemaRegistry
 from spark_app.wire.payload_shapes import SHAPES, PayloadShape
 from spark_app.wire.schema_version import SchemaTexts, SchemaVersion
 from tributary.contract.lake import TablePolicy

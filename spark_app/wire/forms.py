@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from spark_app.registry.registry import SchemaRegistry
+from spark_app.schema_registry.registry import SchemaRegistry
 from spark_app.sources.event import EVENT
 from spark_app.wire.form import DeclaredForm, LearnedForm, VersionReading, WireForm
 from spark_app.wire.json_document import KnownSchemas, is_json, is_utf8

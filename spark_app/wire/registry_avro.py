@@ -1,6 +1,6 @@
 """Avro whose schemas are in a registry: a few bytes that name the schema, and a record.
 
-The converters of AWS Glue, Confluent and Apicurio write it (`spark_app.registry.framing`)."""
+The converters of AWS Glue, Confluent and Apicurio write it (`spark_app.schema_registry.framing`)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import ClassVar
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from spark_app.registry.framing import (
+from spark_app.schema_registry.framing import (
     GLUE_VERSION,
     INT32_BYTES,
     INT32_START,
@@ -28,7 +28,7 @@ from spark_app.registry.framing import (
     Framing,
     SchemaId,
 )
-from spark_app.registry.registry import OtherFraming, SchemaRegistry, SchemaUnknown
+from spark_app.schema_registry.registry import OtherFraming, SchemaRegistry, SchemaUnknown
 from spark_app.steps.steps import steps
 from spark_app.wire.avro_record import avro_reading, is_damaged, read_avro, record_as_wire
 from spark_app.wire.avro_schema import AvroSchema, UnreadableAvro, read_avro_schema

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 
 from spark_app.columns.table_columns import TableColumns, merge, merge_anew
 from spark_app.positions.source_log import SourceLog
-from spark_app.registry.registry import SchemaRegistry
+from spark_app.schema_registry.registry import SchemaRegistry
 from spark_app.wire.connect_schema import UnreadableSchema
 from spark_app.wire.decode import decode, undecodable
 from spark_app.wire.forms import declared_versions, learned_version, new_schemas, schemas_of

@@ -20,7 +20,7 @@ from stacks.base import TributaryStack, deployment_of
 from tributary.contract.aws import OtherSink
 from tributary.contract.errors import TributaryError
 from tributary.contract.lake import Lake
-from tributary.contract.registry import RegistryKind
+from tributary.contract.schema_registry import RegistryKind
 
 ICEBERG_SINK = "iceberg-sink"
 _OTHER_SINK = "own-sink"

@@ -12,7 +12,7 @@ from constructs import Construct
 from connectors.avro_converter import converter_kind
 from connectors.deployment import ApicurioAccess, ConfluentAccess, GlueAccess, RegistryAccess
 from stacks.base import TributaryStack
-from tributary.contract.registry import Registry
+from tributary.contract.schema_registry import Registry
 
 
 def registry_access(stack: TributaryStack) -> RegistryAccess | None:

@@ -15,8 +15,8 @@ import pytest
 from pyarrow import parquet
 from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
 
-from spark_app.registry.framing import SchemaId
-from spark_app.registry.registry import RegistryAway, SchemaUnknown
+from spark_app.schema_registry.framing import SchemaId
+from spark_app.schema_registry.registry import RegistryAway, SchemaUnknown
 from tributary.api.event_payloads import EventPayloads, SchemasMissing
 from tributary.api.row_events import (
     NotAKey,

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from spark_app.registry.framing import unframed
+from spark_app.schema_registry.framing import unframed
 from tests.cli.test_whole_pipeline import CHANGES, SCHEMA, Tributary
 from tests.local.landed import wait_until
 from tests.spark_app.debezium import SourceTable

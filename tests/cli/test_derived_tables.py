@@ -14,7 +14,7 @@ from confluent_kafka.cimpl import NewTopic
 from tests.cli.test_whole_pipeline import Tributary
 from tributary.api.event_payloads import EventPayloads
 from tributary.local.pipeline import down
-from tributary.local.registry import registry_of
+from tributary.local.schema_registry import registry_of
 from tributary.local.state import StateFolder
 
 pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(1800)]

@@ -23,7 +23,7 @@ from tributary.artifacts.cache import cache_root
 from tributary.artifacts.fetch import fetch
 from tributary.artifacts.lock import read_lock
 from tributary.contract.lake import parse_lake
-from tributary.contract.registry import RegistryKind
+from tributary.contract.schema_registry import RegistryKind
 
 KAFKA_LOCK = Path(local.__file__).with_name("services.lock.json")
 

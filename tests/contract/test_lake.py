@@ -32,7 +32,7 @@ from tributary.contract.lake import (
     read_lake,
 )
 from tributary.contract.outbox import Outbox
-from tributary.contract.registry import Registry
+from tributary.contract.schema_registry import Registry
 from tributary.contract.source import Events
 from tributary.contract.table_name import TableName
 from tributary.contract.verify import Verify

@@ -9,7 +9,7 @@ from typing import ClassVar
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from spark_app.registry.registry import SchemaRegistry
+from spark_app.schema_registry.registry import SchemaRegistry
 from spark_app.steps.steps import steps
 from spark_app.wire.connect_schema import UnreadableSchema
 from spark_app.wire.form import VersionReading

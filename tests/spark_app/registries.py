@@ -15,7 +15,7 @@ from connectors.plugins import build_plugins, unpack_plugins
 from tests.conftest import running_jvm
 from tests.connectors.deployments import local_deployment
 from tests.spark_app.wire_forms import json_converter
-from tributary.contract.registry import RegistryKind
+from tributary.contract.schema_registry import RegistryKind
 from tributary.local.apicurio import ApicurioServer
 from tributary.local.server_files import read_apicurio_files
 from tributary.local.state import choose_ports

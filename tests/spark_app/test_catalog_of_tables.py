@@ -21,6 +21,7 @@ from spark_app.positions.postgres import PostgresLog
 from spark_app.reports import ProgressWriter
 from spark_app.run.loop import Ingest
 from spark_app.run.outcome_files import OutcomeFiles
+from spark_app.run.table_runs import TableRuns
 from spark_app.table.table_ingest import TableIngest
 from tests.spark_app.debezium import TOPIC, SourceTable, event_row
 from tests.spark_app.glue import DATABASE, FAST, Glue
@@ -69,8 +70,8 @@ def ingest(hudi: HudiTable, shop: SourceTable, glue: Glue) -> bool:
     progress = ProgressWriter(io.StringIO())
     catalog = CatalogSync(GlueCatalog(glue.client, DATABASE), lambda name: name, progress, FAST)
     outcomes = OutcomeFiles(hudi.spark)
-    run = Ingest(hudi.spark, source, lambda _: table, progress, outcomes, follow=False, catalog=catalog)
-    return run.run()
+    tables = TableRuns(source, lambda _: table, progress, outcomes, follow=False)
+    return Ingest(hudi.spark, tables, catalog=catalog).run()
 
 
 def test_the_values_of_a_partition_are_literals_of_its_keys_types(

@@ -16,10 +16,12 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from spark_app.reports import Committed, ProgressWriter
-from spark_app.run.loop import Ingest, Pace
+from spark_app.run.loop import Ingest
 from spark_app.run.metrics import MetricsSender, TableState
 from spark_app.run.outcome import Outcome
+from spark_app.run.pace import Pace
 from spark_app.run.pause_files import PauseStore
+from spark_app.run.table_runs import TableRuns
 from spark_app.sources.event import OffsetRange, TopicExtent, ranges_from
 from spark_app.table.table_ingest import TableIngest
 from tributary.contract.errors import TributaryError
@@ -161,17 +163,15 @@ def ingest(
     pauses: PauseStore | None = None,
 ) -> tuple[Ingest, io.StringIO]:
     out = io.StringIO()
-    run = Ingest(
-        spark=cast(SparkSession, NoSpark()),
+    runs = TableRuns(
         source=source,
         table_of=lambda topic: cast("TableIngest | None", tables.get(topic)),
         progress=ProgressWriter(out),
         outcomes=outcomes or FakeOutcomes(),
         follow=follow,
         pauses=pauses,
-        pace=FAST,
     )
-    return run, out
+    return Ingest(cast(SparkSession, NoSpark()), runs, pace=FAST), out
 
 
 def reports(out: io.StringIO) -> list[dict[str, Any]]:
@@ -253,14 +253,14 @@ def test_a_run_makes_no_table_of_the_events_of_a_removed_one_until_that_is_forgo
     tables = {"removed": removed, "other": other}
     orphans = FakeOrphans(frozenset({"removed"}))
     run, out = ingest(FakeSource({"removed": 4, "other": 5}), tables)
-    run.orphans = orphans
+    run.tables.orphans = orphans
     assert run.run()
     assert (removed.position, other.position) == (0, 5)
     assert "removed" not in out.getvalue()
 
     orphans.removed = frozenset()
     again, _ = ingest(FakeSource({"removed": 4, "other": 5}), tables)
-    again.orphans = orphans
+    again.tables.orphans = orphans
     assert again.run()
     assert removed.position == 4
 
@@ -465,7 +465,9 @@ def test_a_run_that_follows_outlasts_more_failures_than_a_run_once() -> None:
     table = FakeTable("a", failures=[OSError("away")] * 5)
     run, _ = ingest(FakeSource({"a": 4}), {"a": table}, follow=True)
     run.pace = replace(FAST, longest_retry_seconds=0.001)
-    cast(FakeSource, run.source).after_extents = lambda: run.stop.set() if table.position == 4 else None
+    cast(FakeSource, run.tables.source).after_extents = lambda: (
+        run.stop.set() if table.position == 4 else None
+    )
 
     assert run.run()
     assert table.attempts == 6
@@ -580,7 +582,7 @@ def test_a_run_reports_the_lag_of_each_table_and_which_ones_are_blocked() -> Non
         if tables["a"].position == 100 and blocked and told.states[-2].lag == 0:
             run.stop.set()
 
-    cast(FakeSource, run.source).after_extents = until
+    cast(FakeSource, run.tables.source).after_extents = until
     run.run()
     of_a = [state for state in told.states if state.table == "a"]
     assert max(state.lag for state in of_a) > 90

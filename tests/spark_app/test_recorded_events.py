@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 from spark_app.hudi.hudi_table import HudiTable
 from spark_app.positions.postgres import PostgresLog
-from spark_app.registry.registry import SchemaRegistry
+from spark_app.schema_registry.registry import SchemaRegistry
 from spark_app.table.table_ingest import TableIngest
 from tests.parameters import first_then_long
 from tests.spark_app.memory_source import MemorySource

@@ -21,17 +21,17 @@ from pyspark.sql import SparkSession
 
 from connectors.connect_rest import ConnectorStatus, TaskStatus
 from spark_app.columns.table_columns import UnusableColumnName
-from spark_app.registry.framing import SchemaId, unframed
-from spark_app.registry.glue import GlueRegistry
-from spark_app.registry.http import ApicurioRegistry, ConfluentRegistry
-from spark_app.registry.registry import (
+from spark_app.run.failures import PASSING_FAILURES
+from spark_app.schema_registry.framing import SchemaId, unframed
+from spark_app.schema_registry.glue import GlueRegistry
+from spark_app.schema_registry.http import ApicurioRegistry, ConfluentRegistry
+from spark_app.schema_registry.registry import (
     KeptSchemas,
     RegistryAway,
     RegistryRefused,
     SchemaRegistry,
     SchemaUnknown,
 )
-from spark_app.run.loop import PASSING_FAILURES
 from spark_app.sources.event import OffsetRange
 from spark_app.table.replay import replay_table
 from spark_app.table.table_ingest import TableIngest

@@ -15,12 +15,12 @@ from botocore.stub import Stubber
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_app.registry.framing import Framed, SchemaId, unframed
-from spark_app.registry.glue import GlueRegistry
-from spark_app.registry.http import ApicurioRegistry, ConfluentRegistry, Login
-from spark_app.registry.opened import open_registry
-from spark_app.registry.registry import OtherFraming, RegistryAway, RegistryRefused, SchemaUnknown
-from tributary.contract.registry import Registry
+from spark_app.schema_registry.framing import Framed, SchemaId, unframed
+from spark_app.schema_registry.glue import GlueRegistry
+from spark_app.schema_registry.http import ApicurioRegistry, ConfluentRegistry, Login
+from spark_app.schema_registry.opened import open_registry
+from spark_app.schema_registry.registry import OtherFraming, RegistryAway, RegistryRefused, SchemaUnknown
+from tributary.contract.schema_registry import Registry
 
 SCHEMA = '{"type":"record","name":"Row","fields":[]}'
 INT32, INT64 = SchemaId("int32", "0000000c"), SchemaId("int64", "000000000000000c")
@@ -147,7 +147,7 @@ def test_an_error_of_glue(code: str, raised: type[Exception], monkeypatch: pytes
     client = boto3.client("glue", "eu-west-1")
     with Stubber(client) as stub:
         stub.add_client_error("get_schema_version", code)
-        monkeypatch.setattr("spark_app.registry.glue.boto3.client", lambda *_, **__: client)
+        monkeypatch.setattr("spark_app.schema_registry.glue.boto3.client", lambda *_, **__: client)
         with pytest.raises(raised):
             GlueRegistry("eu-west-1").schema(UUID)
 

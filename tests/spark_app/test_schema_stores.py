@@ -13,11 +13,11 @@ import boto3
 import pytest
 from botocore.stub import Stubber
 
-from spark_app.registry.framing import SchemaId
-from spark_app.registry.glue import GlueRegistry
-from spark_app.registry.http import ApicurioRegistry, ConfluentRegistry, Login
-from spark_app.registry.opened import open_store
-from spark_app.registry.registry import KeptIds, RegistryAway, RegistryRefused, SchemaRefused
+from spark_app.schema_registry.framing import SchemaId
+from spark_app.schema_registry.glue import GlueRegistry
+from spark_app.schema_registry.http import ApicurioRegistry, ConfluentRegistry, Login
+from spark_app.schema_registry.opened import open_store
+from spark_app.schema_registry.registry import KeptIds, RegistryAway, RegistryRefused, SchemaRefused
 from tests.spark_app.registries import running_apicurio
 from tributary.contract.lake import parse_lake
 

@@ -7,9 +7,9 @@ import json
 from types import SimpleNamespace
 from typing import Any, cast
 
-from spark_app.registry.registry import RegistryAway
 from spark_app.reports import Committed, ProgressWriter
 from spark_app.run.table_task import run_for_each_table
+from spark_app.schema_registry.registry import RegistryAway
 from spark_app.sources.event import EventSource
 from spark_app.table.table_ingest import TableIngest
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
-from spark_app.registry.framing import SchemaId, unframed
-from spark_app.registry.registry import RegistryAway, SchemaRegistry, SchemaUnknown
+from spark_app.schema_registry.framing import SchemaId, unframed
+from spark_app.schema_registry.registry import RegistryAway, SchemaRegistry, SchemaUnknown
 from tributary.contract.errors import TributaryError
 
 

@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from spark_app.registry.opened import open_registry
+from spark_app.schema_registry.opened import open_registry
 from tributary.api.event_payloads import EventPayloads
 from tributary.api.lake_files import AwsFiles, LakeFiles, LocalFiles, told_unreadable
 from tributary.api.last_commits import LastCommits
@@ -23,8 +23,8 @@ from tributary.api.timeline import Commit
 from tributary.contract.aws_names import AwsNames, Output
 from tributary.contract.lake import Deletes, Lake, Storage, read_lake
 from tributary.contract.table_name import TableName
-from tributary.local.registry import registry_of
 from tributary.local.running import read_running_settings
+from tributary.local.schema_registry import registry_of
 from tributary.local.state import DEFAULT_STATE_FOLDER, StateFolder
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from confluent_kafka import Consumer, TopicPartition
 from rich.console import Console
 
-from spark_app.registry.framing import unframed
+from spark_app.schema_registry.framing import unframed
 from tributary.api.row_events import RowEvent
 from tributary.cli.demo_steps import (
     DemoImpossible,

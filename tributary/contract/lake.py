@@ -63,8 +63,8 @@ from tributary.contract.partitions import (
     PartitionsOrNothing,
     parse_partition,
 )
-from tributary.contract.registry import Registry
 from tributary.contract.remedies import NameLakeFile
+from tributary.contract.schema_registry import Registry
 from tributary.contract.source import EnvironmentVariable, Source
 from tributary.contract.table_name import NotATableName, TableName
 from tributary.contract.verify import Verify

@@ -20,7 +20,7 @@ from tributary.contract.source import Source
 from tributary.local import apicurio, connect, dynamodb, hash_salt, kafka, kinesis, mariadb, postgres, s3
 from tributary.local.databases import SourceDatabase
 from tributary.local.engine_servers import ENGINE_SERVERS
-from tributary.local.registry import SECRET, registry_access, registry_password
+from tributary.local.schema_registry import SECRET, registry_access, registry_password
 from tributary.local.server_files import ServerFiles
 from tributary.local.state import LocalSettings, StateFolder
 

@@ -33,8 +33,8 @@ from tributary.local.process import (
     start_reporting_process,
     stop_process,
 )
-from tributary.local.registry import registry_environment
 from tributary.local.s3 import REGION, s3a_options
+from tributary.local.schema_registry import registry_environment
 from tributary.local.state import LocalSettings, StateFolder, write_private_file
 
 SERVICE = "spark"

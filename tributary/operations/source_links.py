@@ -11,8 +11,8 @@ from tributary.local.databases import SourceDatabase
 from tributary.local.hash_salt import hash_salt
 from tributary.local.left_out import read_left_out
 from tributary.local.process import read_process
-from tributary.local.registry import registry_of
 from tributary.local.s3 import REGION
+from tributary.local.schema_registry import registry_of
 from tributary.local.spark import SERVICE as SPARK
 from tributary.operations.pauses import pause_files
 from tributary.operations.reconcile.items import ItemLink, dynamodb_client

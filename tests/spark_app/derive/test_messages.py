@@ -16,7 +16,7 @@ from pyspark.sql.types import LongType, StructField, StructType, YearMonthInterv
 
 from spark_app.derive.messages import avro_messages, json_messages, value_schema
 from spark_app.derive.result_rows import ResultNotUsable, table_rows
-from spark_app.registry.framing import SchemaId, unframed
+from spark_app.schema_registry.framing import SchemaId, unframed
 
 TYPES = (
     "id bigint, b boolean, i int, f float, d double, n decimal(38,9), t string, x binary, "

@@ -13,8 +13,10 @@ from pyspark.sql import SparkSession
 from spark_app.hudi.hudi_table import HudiTable
 from spark_app.positions.dynamodb import ItemLog
 from spark_app.reports import ProgressWriter
-from spark_app.run.loop import Ingest, Pace
+from spark_app.run.loop import Ingest
 from spark_app.run.outcome_files import OutcomeFiles
+from spark_app.run.pace import Pace
+from spark_app.run.table_runs import TableRuns
 from spark_app.sources.bronze import BronzeSource
 from spark_app.sources.event import EVENT, EventSource, OffsetRange
 from spark_app.sources.kinesis.lander import Lander
@@ -177,15 +179,8 @@ def test_an_ingest_and_a_rebuild_apply_what_has_landed_and_a_loss_blocks_the_tab
         kinesis = KinesisSource(lander, bronze, landing.recent, follows=False)
         source = SeveralSources({"shop": kinesis}, lambda _: "shop")
         table = table_of(source)
-        ingest = Ingest(
-            spark=spark,
-            source=source,
-            table_of=lambda _: table,
-            progress=ProgressWriter(),
-            outcomes=OutcomeFiles(spark),
-            follow=False,
-            pace=Pace(poll_seconds=0.01, idle_poll_seconds=0.01),
-        )
+        tables = TableRuns(source, lambda _: table, ProgressWriter(), OutcomeFiles(spark), follow=False)
+        ingest = Ingest(spark, tables, pace=Pace(poll_seconds=0.01, idle_poll_seconds=0.01))
         try:
             return ingest.run(), table
         finally:

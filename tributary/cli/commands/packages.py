@@ -9,7 +9,7 @@ import typer
 
 from tributary.cli.commands.options import AsJson
 from tributary.cli.rendering import messages, output, print_json
-from tributary.contract.registry import RegistryKind
+from tributary.contract.schema_registry import RegistryKind
 
 plugins = typer.Typer(
     no_args_is_help=True, help="The plugins that Kafka Connect runs, here and on MSK Connect."

@@ -16,7 +16,7 @@ from tributary.contract.lake import Lake
 from tributary.contract.table_name import TableName
 from tributary.local import apicurio
 from tributary.local.process import read_log_tail
-from tributary.local.registry import registry_arguments
+from tributary.local.schema_registry import registry_arguments
 from tributary.local.spark import DERIVE_SERVICE, SERVICE, RunningSpark, SparkInstallation, start_spark
 from tributary.local.spark_jars import spark_jars
 from tributary.local.state import StateFolder

@@ -15,8 +15,8 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, PartialCredentialsError
 
-from spark_app.registry.framing import SchemaId
-from spark_app.registry.registry import (
+from spark_app.schema_registry.framing import SchemaId
+from spark_app.schema_registry.registry import (
     OtherFraming,
     RegistryAway,
     RegistryRefused,

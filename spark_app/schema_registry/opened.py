@@ -5,11 +5,17 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Protocol
 
-from spark_app.registry.http import ApicurioRegistry, ConfluentRegistry, Login
-from spark_app.registry.registry import KeptIds, KeptSchemas, RegistryRefused, SchemaRegistry, SchemaStore
+from spark_app.schema_registry.http import ApicurioRegistry, ConfluentRegistry, Login
+from spark_app.schema_registry.registry import (
+    KeptIds,
+    KeptSchemas,
+    RegistryRefused,
+    SchemaRegistry,
+    SchemaStore,
+)
 from tributary.contract.aws_names import AwsNames
 from tributary.contract.lake import Lake
-from tributary.contract.registry import Registry
+from tributary.contract.schema_registry import Registry
 
 if TYPE_CHECKING:
     from mypy_boto3_glue import GlueClient
@@ -59,7 +65,7 @@ def _client(
         return None
     if registry.kind == "glue":
         # Loaded here, because boto3 takes a fifth of a second, and only Glue needs it.
-        from spark_app.registry.glue import GlueRegistry
+        from spark_app.schema_registry.glue import GlueRegistry
 
         return GlueRegistry(registry.region, glue_endpoint, glue, registry.name or glue_name)
     if registry.address is None:

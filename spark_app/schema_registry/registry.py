@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from threading import Lock
 from typing import Protocol
 
-from spark_app.registry.framing import SchemaId
+from spark_app.schema_registry.framing import SchemaId
 from tributary.contract.errors import TributaryError
 from tributary.contract.remedies import EditLakeFile
 

@@ -9,8 +9,8 @@ from pydantic import SecretStr
 
 from connectors.avro_converter import converter_kind
 from connectors.deployment import ApicurioAccess, ConfluentAccess, DirectorySecret, RegistryAccess
-from spark_app.registry.opened import open_registry
-from spark_app.registry.registry import SchemaRegistry
+from spark_app.schema_registry.opened import open_registry
+from spark_app.schema_registry.registry import SchemaRegistry
 from tributary.contract.lake import Lake
 from tributary.local.databases import PasswordMissing
 from tributary.local.state import LocalSettings

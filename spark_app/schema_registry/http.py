@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from http.client import HTTPException
 from typing import Any
 
-from spark_app.registry.framing import SchemaId
-from spark_app.registry.registry import (
+from spark_app.schema_registry.framing import SchemaId
+from spark_app.schema_registry.registry import (
     OtherFraming,
     RegistryAway,
     RegistryRefused,
