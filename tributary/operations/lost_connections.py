@@ -1,7 +1,7 @@
 """Restart the connectors whose database or schema registry did not answer for a while.
 
 Debezium gives up if the server of a MySQL or MariaDB ends its connection, and Connect if the registry does
-not answer for a new schema. MSK Connect restarts such a task by itself. The worker on one machine does not."""
+not answer for a new schema. MSK Connect restarts such a task by itself, and a worker of your own does not."""
 
 from __future__ import annotations
 
