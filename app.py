@@ -28,14 +28,24 @@ def main() -> None:
     """
     flags = json.loads((HERE / "cdk.json").read_text())["context"]
     app = App(context=flags, outdir=os.environ.get("CDK_OUTDIR") or str(HERE / "cdk.out"))
-    lake_file = HERE / (app.node.try_get_context("lake") or "lake.toml")
-    assets = HERE / (app.node.try_get_context("assets") or "dist")
     environment = app.node.try_get_context("env")
     try:
+        lake_file, assets = _path(app, "lake", "lake.toml"), _path(app, "assets", "dist")
         assemble(app, read_lake(lake_file, environment), lake_file, assets, environment)
     except TributaryError as error:
         sys.exit(str(error))
     app.synth()
+
+
+def _path(app: App, key: str, default: str) -> Path:
+    """Return the path that the context has, or the default. Raise TributaryError if the path is empty."""
+    path = app.node.try_get_context(key)
+    if path == "":
+        # A variable of the shell that is not set must not deploy another lake.
+        raise TributaryError(
+            "the context is empty", where=f"cdk -c {key}=", expected=f"a path, or no -c {key}"
+        )
+    return HERE / (default if path is None else path)
 
 
 if __name__ == "__main__":

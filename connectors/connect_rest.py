@@ -6,7 +6,7 @@ import re
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import quote
 
 import requests
@@ -15,7 +15,7 @@ from connectors import avro_converter
 from connectors.deployment import ConnectorConfig
 from connectors.engines.registry import remedies
 from tributary.contract.errors import TributaryError
-from tributary.contract.remedies import CheckStatus, ReadRunbook, Remedies, remedies_of
+from tributary.contract.remedies import BringUp, CheckStatus, ReadRunbook, Remedies, remedies_of
 
 _POLL_SECONDS = 0.2
 _REBALANCE_SECONDS = 60.0
@@ -41,8 +41,22 @@ _REMEDIES = {
 _LOST_CONNECTION = re.compile(
     r"java\.io\.EOFException|java\.net\.\w+Exception|\bSQL(?:Non)?TransientConnectionException"
     r"|\bCommunicationsException|The connection is closed|Connection reset|Server shutdown in progress"
+    # Apicurio's client says no more than this, and other words if the registry has answered.
+    r"|\bio\.apicurio\.registry\.rest\.client\.exception\.RestClientException$"
+    r"|\bSdkClientException: Unable to execute HTTP request",
+    re.MULTILINE,
 )
-"""How Java and the drivers of the databases call a connection that broke or that nobody accepts."""
+"""How Java, the databases' drivers and the schema registries' clients call a connection that broke or that
+nobody accepts."""
+
+_OF_A_REGISTRY = re.compile(
+    r"\bio\.apicurio\.registry\.|\bio\.confluent\.kafka\.schemaregistry\."
+    r"|\bcom\.amazonaws\.services\.schemaregistry\."
+)
+"""The packages of the registries' clients."""
+
+Peer = Literal["database", "schema registry"]
+"""What a connector needs beside Kafka."""
 
 
 class ConnectUnreachable(TributaryError):
@@ -104,15 +118,24 @@ class ConnectorStatus:
         failure = self.failure
         if failure is None:
             return ()
-        return _known_remedies(failure) or remedies_of("See the log of the Connect worker.")
+        if known := _known_remedies(failure):
+            return known
+        if (lost := self.lost_peer) is None:
+            return remedies_of("See the log of the Connect worker.")
+        return remedies_of(
+            [f"The {lost} does not answer. Once it does, start the connector again.", BringUp()]
+        )
 
     @property
-    def has_lost_connection(self) -> bool:
-        """Return whether the database did not answer, and nothing else failed. A restart can help then."""
+    def lost_peer(self) -> Peer | None:
+        """What did not answer, if that and nothing else made the connector fail. A restart can help then."""
         if self.failure is None or _known_remedies(self.failure):
-            return False
+            return None
         traces = (self.trace, *(task.trace for task in self.tasks if task.state == "FAILED"))
-        return any(map(_LOST_CONNECTION.search, traces))
+        lost = [trace for trace in traces if _LOST_CONNECTION.search(trace)]
+        if not lost:
+            return None
+        return "schema registry" if any(map(_OF_A_REGISTRY.search, lost)) else "database"
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ from spark_app.run.erasure_files import ErasureFiles
 from spark_app.run.lake_file import WatchedLakeFile
 from spark_app.run.look_files import LookFiles
 from spark_app.run.loop import Ingest
-from spark_app.run.maintenance import maintain
+from spark_app.run.maintenance import BronzeTables, maintain
 from spark_app.run.metrics import MeasuredProgress, MetricsSender, logs_client
 from spark_app.run.new_tables import NewTables
 from spark_app.run.orphan_files import OrphanFiles
@@ -138,7 +138,7 @@ def _run(
     registry = open_registry(lake.registry, options.apicurio, options.glue_endpoint)
     table_of = partial(_table, spark, lake_file, named, options, source, registry)
     if options.command == "maintain":
-        bronze = _bronze(spark, lake, options)
+        bronze = _bronze_tables(spark, lake, options, source)
         retention = lake.bronze.retention
         removed = OrphanFiles(spark, options.quarantine).read_removed()
         return maintain(bronze, table_of, retention, progress, OutcomeFiles(spark), removed)
@@ -419,7 +419,16 @@ def _kafka_source(spark: SparkSession, lake: Lake, options: argparse.Namespace) 
         bootstrap_servers=options.kafka,
         group_prefix=lake.names.spark_group_prefix,
         client_options=_kafka_client(options),
+        id_prefixes=_topics_with_header_ids(lake),
     )
+
+
+def _topics_with_header_ids(lake: Lake) -> tuple[str, ...]:
+    """Return the beginnings of topics of other connectors, whose converter may be Apicurio's."""
+    if lake.registry is None or lake.registry.kind != "apicurio":
+        return ()
+    prefixes = [source.events.topic_prefix for source in lake.sources]
+    return tuple(f"{prefix}." for prefix in prefixes if prefix is not None)
 
 
 def _kafka_client(options: argparse.Namespace) -> Mapping[str, str]:
@@ -429,6 +438,24 @@ def _kafka_client(options: argparse.Namespace) -> Mapping[str, str]:
 
 def _bronze(spark: SparkSession, lake: Lake, options: argparse.Namespace) -> BronzeSource:
     return BronzeSource(spark, options.bronze_table or lake.names.spark_bronze_table)
+
+
+def _bronze_tables(
+    spark: SparkSession, lake: Lake, options: argparse.Namespace, source: EventSource
+) -> BronzeTables:
+    """Return the table of Kafka's events, and those of the records of each stream of items."""
+    of_kafka = BronzeUpkeep(spark, _bronze(spark, lake, options).table)
+    of_items = {
+        source.name: BronzeUpkeep(spark, lake.names.spark_records_table(source.name))
+        for source in lake.item_sources
+    }
+
+    def of_topic(topic: str) -> BronzeUpkeep:
+        table = lake.table_of_topic(topic)
+        return of_kafka if table is None else of_items.get(table.source, of_kafka)
+
+    tables = (*((of_kafka,) if lake.connected_sources else ()), *of_items.values())
+    return BronzeTables(source, [each for each in tables if spark.catalog.tableExists(each.table)], of_topic)
 
 
 def _item_source(spark: SparkSession, lake: Lake, options: argparse.Namespace, source: Source) -> EventSource:

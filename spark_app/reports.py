@@ -189,9 +189,10 @@ class EventsDeleted:
 
 @dataclass(frozen=True)
 class BronzeServiced:
-    """What was done for bronze as a whole."""
+    """What was done for one table of bronze as a whole. `table` is its name in the catalog."""
 
     event: ClassVar[str] = "bronze_serviced"
+    table: str
     merged_files: int
     expired_snapshots: int
     orphan_files: int

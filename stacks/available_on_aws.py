@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache
+from zoneinfo import available_timezones
 
 import botocore.session
 
@@ -22,6 +23,8 @@ from tributary.contract.lake import Lake
 KAFKA_VERSIONS = frozenset({"3.7.x.kraft", "3.8.x.kraft", "3.9.x.kraft", "4.0.x.kraft", "4.1.x.kraft"})
 """Amazon MSK developer guide, "Supported Apache Kafka versions", September 2026: versions without ZooKeeper
 for standard brokers."""
+
+_KAFKA_VERSION = "a version of Kafka that Amazon MSK offers without ZooKeeper"
 
 _UP_TO_16 = ("large", "xlarge", "2xlarge", "4xlarge", "8xlarge", "12xlarge", "16xlarge")
 BROKER_TYPES = frozenset(
@@ -39,7 +42,10 @@ EMR_RELEASES = frozenset({"emr-7.11.0", "emr-7.12.0", "emr-7.13.0", "emr-7.14.0"
 
 
 def check_known(lake: Lake) -> None:
-    """Check the names in `[aws]`. Raise TributaryError for the first setting that AWS does not know."""
+    """Check the names in `[aws]`. Raise TributaryError for the first setting that AWS does not know.
+
+    An entry that the lake does not use has its default or the profile's value, which AWS knows.
+    """
     aws = deployment_of(lake)
     engines = own_sources(lake)
     for service in (*_services(lake, aws), *(service for engine in engines for service in engine.services)):
@@ -47,13 +53,15 @@ def check_known(lake: Lake) -> None:
     check_zones(aws)
     for name in (name for engine in engines for name in engine.names(aws)):
         check_name(name.setting, name.found, name.known, name.expected)
-    if lake.connected_sources and aws.kafka.kind == "provisioned" and aws.kafka.cluster is None:
-        check_name("kafka.version", aws.kafka.version, KAFKA_VERSIONS, "a version that Amazon MSK offers")
-        check_name("kafka.broker", aws.kafka.broker, BROKER_TYPES, "a broker type of Amazon MSK")
+    check_name("kafka.version", aws.kafka.version, KAFKA_VERSIONS, _KAFKA_VERSION)
+    check_name("kafka.broker", aws.kafka.broker, BROKER_TYPES, "a broker type of Amazon MSK")
     check_name("processing.release", aws.processing.release, EMR_RELEASES, "an EMR release with Hudi 1.0.2")
-    if aws.processing.on == "emr":
-        for setting, instance_type in _instances(aws):
-            check_name(setting, instance_type, ec2_instance_types(), "an instance type of EC2")
+    # A machine without the package tzdata knows none.
+    if zones := frozenset(available_timezones()):
+        for setting, zone in _time_zones(aws):
+            check_name(setting, zone, zones, "a time zone of the IANA database")
+    for setting, instance_type in _instances(aws):
+        check_name(setting, instance_type, ec2_instance_types(), "an instance type of EC2")
 
 
 def _services(lake: Lake, aws: Aws) -> Iterator[str]:
@@ -66,6 +74,12 @@ def _services(lake: Lake, aws: Aws) -> Iterator[str]:
         yield from ("codebuild", "scheduler")
     if aws.quicksight is not None:
         yield "quicksight"
+
+
+def _time_zones(aws: Aws) -> Iterator[tuple[str, str]]:
+    for section, job in (("dbt", aws.dbt), ("verify", aws.verify)):
+        if job is not None:
+            yield f"{section}.time_zone", job.time_zone
 
 
 def _instances(aws: Aws) -> Iterator[tuple[str, str]]:

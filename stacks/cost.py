@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from stacks.synthesized import Resource, Templates, read_templates
+from tributary.contract.errors import TributaryError
 
 _PRICES = tomllib.loads(Path(__file__).with_name("prices.toml").read_text())
 REGION, AS_OF = str(_PRICES["region"]), _PRICES["as_of"]
@@ -265,10 +266,10 @@ _FREE_OR_BY_USE = re.compile(
 
 
 def main() -> None:
-    templates = read_templates(Path(sys.argv[1] if len(sys.argv) > 1 else "cdk.out"))
     try:
+        templates = read_templates(Path(sys.argv[1] if len(sys.argv) > 1 else "cdk.out"))
         print(as_table(charges(templates)))
-    except NoPrice as error:
+    except (NoPrice, TributaryError) as error:
         sys.exit(str(error))
     print(f"\nList prices of {REGION} as of {AS_OF}. A question mark: unconfirmed. See docs/cost.md.")
 

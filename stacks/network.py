@@ -165,7 +165,6 @@ class NetworkStack(TributaryStack):
             self,
             "Vpc",
             vpc_id=existing.id,
-            vpc_cidr_block=existing.cidr,
             availability_zones=list(existing.zones),
             private_subnet_ids=list(existing.private_subnets),
         )

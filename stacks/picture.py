@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from stacks.synthesized import Resource, Templates, read_templates, rendered, resources_of
+from tributary.contract.errors import TributaryError
 
 _TABLE, _STREAM = "AWS::DynamoDB::Table", "AWS::Kinesis::Stream"
 _WRITES = {"kafka-cluster:WriteData", "s3:PutObject", "glue:UpdateTable"}
@@ -194,7 +195,10 @@ def _is_about(arn: str, node: Node) -> bool:
 
 
 def main() -> None:
-    print(as_mermaid(read_templates(Path(sys.argv[1] if len(sys.argv) > 1 else "cdk.out"))))
+    try:
+        print(as_mermaid(read_templates(Path(sys.argv[1] if len(sys.argv) > 1 else "cdk.out"))))
+    except TributaryError as error:
+        sys.exit(str(error))
 
 
 if __name__ == "__main__":

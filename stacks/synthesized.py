@@ -8,19 +8,36 @@ from pathlib import Path
 from typing import Any, get_args
 
 from tributary.contract.aws_names import StackKind
+from tributary.contract.errors import TributaryError
 
 Resource = Mapping[str, Any]
 Templates = Mapping[str, Mapping[str, Any]]
 """Templates by the stack's id in the app, such as `Network`."""
 
 _ORDER = [kind.title() for kind in get_args(StackKind)]
-_ENDING = ".template.json"
+_STACK = "aws:cloudformation:stack"
 
 
 def read_templates(folder: Path) -> Templates:
-    """Read the templates of a cloud assembly, such as cdk.out. Return none if the folder has none."""
-    texts = {path.name.removesuffix(_ENDING): path.read_text() for path in folder.glob(f"*{_ENDING}")}
-    return {stack: json.loads(texts[stack]) for stack in sorted(texts, key=_position)}
+    """Read the templates of a cloud assembly, such as cdk.out. Raise TributaryError if the folder is none.
+
+    The CDK does not remove the templates of an earlier synth. So only the manifest tells which of them count.
+    """
+    manifest = folder / "manifest.json"
+    if not manifest.is_file():
+        raise TributaryError(
+            "there are no templates",
+            where=str(folder),
+            expected="the output of cdk synth",
+            remedy="Run cdk synth -c lake=…, or name the folder of its --output.",
+        )
+    artifacts = json.loads(manifest.read_text())["artifacts"]
+    files = {
+        stack: artifact["properties"]["templateFile"]
+        for stack, artifact in artifacts.items()
+        if artifact["type"] == _STACK
+    }
+    return {stack: json.loads((folder / files[stack]).read_text()) for stack in sorted(files, key=_position)}
 
 
 def resources_of(templates: Templates) -> Iterator[tuple[str, str, Resource]]:

@@ -8,6 +8,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from spark_app.acceleration.class_file import ClassFile, Link, read_class
+from tributary.contract.errors import TributaryError
 
 ReadClass = Callable[[str], bytes | None]
 """Returns the content of a class by its name with slashes; None if there is no such class."""
@@ -56,11 +57,18 @@ def classes_in(jar: Path) -> Sequence[ClassFile]:
         return [read_class(archive.read(name)) for name in names]
 
 
+class UnreadableJar(TributaryError):
+    """A jar that is not whole, or a link to a file that is not there."""
+
+
 @contextmanager
 def in_jars(jars: Sequence[Path]) -> Iterator[ReadClass]:
-    """Open the jars and yield a reader of their classes. The first jar with a class counts."""
+    """Open the jars and yield a reader of their classes. The first jar with a class counts.
+
+    Raise UnreadableJar.
+    """
     with ExitStack() as opened:
-        archives = [opened.enter_context(zipfile.ZipFile(jar)) for jar in jars]
+        archives = [opened.enter_context(_archive(jar)) for jar in jars]
         places: dict[str, zipfile.ZipFile] = {}
         for archive in reversed(archives):
             places |= dict.fromkeys(archive.namelist(), archive)
@@ -70,6 +78,18 @@ def in_jars(jars: Sequence[Path]) -> Iterator[ReadClass]:
             return None if archive is None else archive.read(f"{name}.class")
 
         yield read
+
+
+def _archive(jar: Path) -> zipfile.ZipFile:
+    try:
+        return zipfile.ZipFile(jar)
+    except (OSError, zipfile.BadZipFile) as error:
+        raise UnreadableJar(
+            "the jar cannot be read",
+            where=str(jar),
+            found=str(error),
+            remedy="Copy the file itself from the release again, all of it and not only a link to it.",
+        ) from error
 
 
 def _ancestors(name: str, find: Callable[[str], ClassFile | None]) -> Iterator[str]:

@@ -1,9 +1,13 @@
-"""Changes of bronze while the sink keeps appending to it: blanked events, removed events, fewer files.
+"""Changes of bronze while its writer keeps appending to it: blanked events, removed events, fewer files.
 
-Each change is a commit of Iceberg's. The sink needs the offsets of its control topic that its last snapshot
-holds (`org.apache.iceberg.connect.channel.Coordinator#lastCommittedOffsetsForTable`). Without them, it could
-commit the same files twice after a crash. So the snapshots from the last one with these offsets on are kept,
-or a new one repeats the offsets.
+Each change is a commit of Iceberg's. A writer keeps its position in the snapshots that it commits, and could
+commit the same events twice without it:
+
+- The sink needs the offsets of its control topic that its last snapshot holds
+  (`org.apache.iceberg.connect.channel.Coordinator#lastCommittedOffsetsForTable`).
+- The app needs the places in a stream of items (`sources.kinesis.landing`).
+
+So the snapshots from the writer's last one on are kept, or a new one repeats the position.
 """
 
 from __future__ import annotations
@@ -20,11 +24,13 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from spark_app.sources.kinesis.landing import PLACES_KEY
+
 CONTENT = ("key", "value", "moved_to", "moved_from")
 """The columns with an event's content."""
 
-SINK_OFFSETS = "kafka.connect.offsets."
-"""The beginning of the snapshot's property in which the sink keeps its offsets."""
+POSITIONS = ("kafka.connect.offsets.", PLACES_KEY)
+"""The beginnings of the snapshots' properties in which a writer keeps its position."""
 
 SMALL_FILES = 5
 """Files of a topic are merged once there are this many small ones."""
@@ -84,23 +90,23 @@ class BronzeUpkeep:
     def expire_snapshots(self) -> int:
         """Remove snapshots that nobody needs, and the files that only they have. Return how many there were.
 
-        The snapshots from the sink's last one on stay.
+        The snapshots from the writer's last one on stay.
         """
         table = self._iceberg
-        needed = {int(snapshot.snapshotId()) for snapshot in _since_the_sinks_last(table)}
+        needed = {int(snapshot.snapshotId()) for snapshot in _since_the_writers_last(table)}
         return self._expire(needed)
 
     def expire_all_snapshots_but_one(self) -> None:
         """Remove all earlier snapshots and their files, so that bronze holds nothing of what was blanked."""
         for _ in range(_ATTEMPTS):
-            offsets = _sink_offsets(self._iceberg)
-            if offsets:
+            position = _writers_position(self._iceberg)
+            if position:
                 append = self._iceberg.newAppend()
-                for name, value in offsets.items():
+                for name, value in position.items():
                     append = append.set(name, value)
                 append.commit()
-            # The sink may have committed between.
-            if _sink_offsets(self._iceberg) == offsets:
+            # The writer may have committed between.
+            if _writers_position(self._iceberg) == position:
                 break
         current = self._iceberg.currentSnapshot()
         if current is not None:
@@ -109,7 +115,7 @@ class BronzeUpkeep:
     def remove_orphans(self, older_than: timedelta) -> int:
         """Remove files of no snapshot, which a failed commit has left. Return how many there were.
 
-        A file that the sink is still writing belongs to no snapshot, either.
+        A file that is still being written belongs to no snapshot, either.
         """
         before = int((time.time() - older_than.total_seconds()) * 1000)
         found = self._actions.deleteOrphanFiles(self._iceberg).olderThan(before).execute()
@@ -197,27 +203,27 @@ def text_of_event_key(names: Sequence[str], column: str = "key") -> str:
     return f"concat({', '.join(parts)})"
 
 
-def _since_the_sinks_last(table: Any) -> Iterator[Any]:
-    """Yield the snapshots from the current one back to the last one that has the sink's offsets."""
+def _since_the_writers_last(table: Any) -> Iterator[Any]:
+    """Yield the snapshots from the current one back to the last one that has the writer's position."""
     snapshot = table.currentSnapshot()
     while snapshot is not None:
         yield snapshot
-        if _offsets_of(snapshot):
+        if _position_in(snapshot):
             return
         parent = snapshot.parentId()
         snapshot = None if parent is None else table.snapshot(parent)
 
 
-def _sink_offsets(table: Any) -> Mapping[str, str]:
-    *_, last = [None, *_since_the_sinks_last(table)]
-    return {} if last is None else _offsets_of(last)
+def _writers_position(table: Any) -> Mapping[str, str]:
+    *_, last = [None, *_since_the_writers_last(table)]
+    return {} if last is None else _position_in(last)
 
 
-def _offsets_of(snapshot: Any) -> Mapping[str, str]:
+def _position_in(snapshot: Any) -> Mapping[str, str]:
     return {
         str(name): str(value)
         for name, value in dict(snapshot.summary()).items()
-        if str(name).startswith(SINK_OFFSETS)
+        if str(name).startswith(POSITIONS)
     }
 
 

@@ -19,6 +19,7 @@ from spark_app.sources.event import (
     OffsetRange,
     TopicExtent,
 )
+from spark_app.sources.header_ids import ID_HEADERS, WITH_IDS, framed_by_headers
 from spark_app.steps.steps import steps
 
 _NAME = "[A-Za-z0-9._-]+"
@@ -88,6 +89,7 @@ class KafkaSource:
 
     group_prefix    the prefix of the consumer groups of Spark's readers
     client_options  properties of the Kafka clients (security, …), with Kafka's names
+    id_prefixes     of topics whose records may name their schemas in headers
     """
 
     keeps_headers: ClassVar[bool] = True
@@ -96,6 +98,7 @@ class KafkaSource:
     bootstrap_servers: str
     group_prefix: str
     client_options: Mapping[str, str] = field(default_factory=dict)
+    id_prefixes: tuple[str, ...] = ()
     _lock: Lock = field(default_factory=Lock, repr=False)
     _consumer: Any = field(default=None, repr=False)
     _admin: Any = field(default=None, repr=False)
@@ -139,16 +142,18 @@ class KafkaSource:
             self._admin.createTopics(wanted).all().get()
 
     def read(self, topic: str, ranges: tuple[OffsetRange, ...]) -> DataFrame:
-        return steps().read_kafka_events(
+        has_ids = topic.startswith(self.id_prefixes)
+        events = steps().read_kafka_events(
             self.spark,
             self._reader_properties(topic),
             topic,
             [(r.partition, r.first, r.until) for r in ranges],
             # Otherwise, one task would read and decode a topic of one partition.
             self._tasks(sum(r.length for r in ranges)),
-            (MOVED_TO_HEADER, MOVED_FROM_HEADER),
-            EVENT,
+            (MOVED_TO_HEADER, MOVED_FROM_HEADER, *(ID_HEADERS.values() if has_ids else ())),
+            WITH_IDS if has_ids else EVENT,
         )
+        return framed_by_headers(events) if has_ids else events
 
     def _tasks(self, events: int) -> int:
         return min(self.spark.sparkContext.defaultParallelism, 1 + events // EVENTS_OF_ONE_TASK)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from aws_cdk import Fn
 
-from stacks.checks.refusal import check_name
+from stacks.checks.refusal import entry_of
 from tributary.contract.aws import Aws
 from tributary.contract.errors import TributaryError
 
@@ -27,9 +27,16 @@ def check_zones(aws: Aws) -> None:
     fitting = FITTING_ZONES.get(aws.region)
     if fitting is None:
         return
-    setting = "network.vpc.zones" if aws.network.vpc else "network.zones"
+    entry = entry_of("network.vpc.zones" if aws.network.vpc else "network.zones")
     for zone in aws.zone_ids:
-        check_name(setting, zone, frozenset(fitting), "a zone with Amazon MSK and EMR Serverless")
+        if zone not in fitting:
+            raise TributaryError(
+                "the zone does not have all services of a lake, such as Amazon MSK and EMR Serverless",
+                where=entry,
+                found=f'"{zone}"',
+                expected=f"zones of {aws.region} that have them: {', '.join(sorted(fitting))}",
+                remedy=_REMEDY_IN_EXISTING if aws.network.vpc else _REMEDY,
+            )
     if aws.zone_count > len(fitting):
         raise TributaryError(
             "the region has too few availability zones for the lake",
@@ -37,6 +44,10 @@ def check_zones(aws: Aws) -> None:
             found=str(aws.zone_count),
             expected=f"{len(fitting)}, which are {' and '.join(fitting)}",
         )
+
+
+_REMEDY = "Name another zone, or leave the entry out: Tributary then chooses zones that have them."
+_REMEDY_IN_EXISTING = "Choose subnets of the VPC in other zones."
 
 
 def zone_ids(aws: Aws) -> tuple[str, ...]:

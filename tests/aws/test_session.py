@@ -44,6 +44,29 @@ def test_a_missing_profile_is_named(
 
 
 @pytest.mark.usefixtures("in_folder_with_lake")
+@pytest.mark.parametrize(
+    ("settings", "found"),
+    [
+        ("not settings of AWS", "Unable to parse config file"),
+        ("[default]\nrole_arn = arn:aws:iam::123456789012:role/a\nsource_profile = b\n", "source_profile"),
+    ],
+)
+def test_settings_of_aws_that_cannot_be_used_are_told(
+    settings: str,
+    found: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (tmp_path / "config").write_text(settings)
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
+    assert main.run(["status", "--aws"]) == 1
+    told = capsys.readouterr().err
+    assert "nobody is logged in to AWS" in told
+    assert found in told
+
+
+@pytest.mark.usefixtures("in_folder_with_lake")
 def test_an_endpoint_from_aws_s_own_settings_is_used_and_reported_if_it_does_not_answer(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -5,14 +5,19 @@ from __future__ import annotations
 import json
 import signal
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, Producer, TopicPartition
 
 from spark_app.schema_registry.framing import unframed
 from tests.cli.test_whole_pipeline import CHANGES, SCHEMA, Tributary
 from tests.local.landed import wait_until
+from tests.spark_app.debezium import SourceTable
+from tests.spark_app.registries import AvroWriter, converters, writings
+from tests.spark_app.test_wire_forms import ALL_PLACES
+from tributary.local.kafka import create_topic
 from tributary.local.pipeline import down
 from tributary.local.state import StateFolder
 
@@ -39,19 +44,20 @@ INSERT INTO customers VALUES ('customer 7', NULL, NULL), ('customer 8', 'city 8'
 TOPIC = "avro-test.shop.public.customers"
 
 
-@pytest.fixture
-def tributary(tmp_path: Path) -> Iterator[Tributary]:
-    lake_file = tmp_path / "lake.toml"
+@pytest.fixture(scope="module")
+def tributary(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tributary]:
+    folder = tmp_path_factory.mktemp("avro")
+    lake_file = folder / "lake.toml"
     lake_file.write_text(LAKE)
-    tributary = Tributary(lake_file, tmp_path / "state")
+    tributary = Tributary(lake_file, folder / "state")
     try:
+        tributary.run("up")
         yield tributary
     finally:
         down(StateFolder(tributary.state))
 
 
 def test_avro_through_a_registry_gives_the_lake_that_the_database_has(tributary: Tributary) -> None:
-    tributary.run("up")
     with tributary.connect() as connection:
         connection.execute(SCHEMA.encode())
     process = tributary.start("ingest", "--follow", "--json")
@@ -79,6 +85,54 @@ def test_avro_through_a_registry_gives_the_lake_that_the_database_has(tributary:
     tributary.run("rebuild", "customers")
     assert tributary.json("query", rows) == before
     assert tributary.json("reconcile")["identical"]
+
+
+def test_avro_of_another_connector_is_read_from_kafka_with_ids_before_the_record_or_in_headers(
+    tributary: Tributary, tmp_path: Path
+) -> None:
+    things = SourceTable()
+    things.begin()
+    for key in range(1, 6):
+        things.insert(key, f"row {key}", None)
+    things.commit()
+    things.begin()
+    things.delete(2)
+    things.update(3, "changed", None, body_is_unchanged=False)
+    things.commit()
+    lake_file = tmp_path / "lake.toml"
+    lake_file.write_text(f"{LAKE}\n[source.shop.events]\ntopic_prefix = 'elsewhere'\n")
+    with_foreign = Tributary(lake_file, tributary.state)
+    address = tributary.workspace.settings.apicurio_address
+    writing = writings(address, "http://unused")["apicurio"]
+    in_headers = {"apicurio.registry.headers.enabled": "true"}
+    with converters("apicurio") as jvm:
+        for table, writer in {
+            "framed": AvroWriter.of(jvm, writing),
+            "unwrapped": AvroWriter.of(jvm, writing, ALL_PLACES),
+            "of_version": AvroWriter.of(
+                jvm, replace(writing, options={**in_headers, "apicurio.registry.use-id": "globalId"})
+            ),
+            "of_content": AvroWriter.of(jvm, replace(writing, options=in_headers)),
+        }.items():
+            send(tributary, writer, f"elsewhere.public.{table}", things)
+
+    with_foreign.run("ingest", "--from", "kafka")
+
+    expected = [{"id": key, "name": row["name"]} for key, row in sorted(things.rows.items())]
+    for table in ("framed", "unwrapped", "of_version", "of_content"):
+        found = with_foreign.json("query", f"SELECT id, name FROM {table} ORDER BY id")
+        assert found == expected, table
+    assert not with_foreign.json("quarantine", "list")
+
+
+def send(tributary: Tributary, writer: AvroWriter, topic: str, things: SourceTable) -> None:
+    kafka = tributary.workspace.settings.kafka_bootstrap
+    create_topic(kafka, topic, 1)
+    producer = Producer({"bootstrap.servers": kafka})
+    records = [(event.key, event.value) for event in things.events]
+    for sent in writer.with_headers(topic, records):
+        producer.produce(topic, key=sent.key, value=sent.value, headers=list(sent.headers), partition=0)
+    assert producer.flush(60) == 0
 
 
 def is_identical(tributary: Tributary) -> bool:

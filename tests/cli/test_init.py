@@ -72,7 +72,7 @@ def test_the_written_file_takes_what_can_be_taken_and_a_check_finds_nothing_more
         "public.odd.name",
     }
     assert "unlogged" in tables["public.scratch"]["problems"][0]
-    assert "key = ['a', 'b']" in tables["public.no_key"]["problems"][-1]
+    assert 'no_key"] with key = ["a", "b"]' in tables["public.no_key"]["problems"][-1]
     assert tables["public.users"]["personal"] == {
         "email": "an e-mail address, by its name",
         "contact": "an e-mail address, by its values",

@@ -44,3 +44,21 @@ def test_a_release_is_checked_by_its_jars_and_a_removed_class_is_told(
 
 def test_a_folder_without_jars_is_refused(tmp_path: Path) -> None:
     assert main.run(["link-check", str(tmp_path)]) == 2
+
+
+@pytest.mark.parametrize("damage", ["half a copy", "a link to nothing"])
+def test_a_jar_that_cannot_be_read_is_told_with_its_name(
+    damage: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    jar = tmp_path / "hudi-spark-bundle.jar"
+    if damage == "half a copy":
+        whole = tmp_path / "whole.zip"
+        with zipfile.ZipFile(whole, "w") as archive:
+            archive.writestr("org/example/Class.class", b"bytes" * 1000)
+        jar.write_bytes(whole.read_bytes()[:1000])
+    else:
+        jar.symlink_to("hudi-spark3-bundle_2.12-1.0.2.jar")
+    assert main.run(["link-check", str(tmp_path)]) == 1
+    told = capsys.readouterr().err
+    assert f"{jar}: the jar cannot be read: found" in told.replace("\n", "")
+    assert "unexpected error" not in told

@@ -256,6 +256,11 @@ def test_a_second_job_run_is_refused_while_one_runs(
     assert len(runs_of(on_serverless)) == 1
 
 
+OTHER_SINK = f"""[aws.connect.sink]
+plugin = "own.zip"
+sha256 = "{"0" * 64}"
+config = {{"connector.class" = "org.example.S3Sink"}}
+"""
 DERIVED = (
     LAKE
     + """
@@ -449,9 +454,7 @@ def test_a_missing_output_is_reported_with_its_stack(
 def test_bronze_of_another_sink_is_read_as_its_files(
     tmp_path: Path, on_emr: Deployed, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    config = '{"connector.class" = "org.example.S3Sink"}'
-    sink = f'[aws.connect.sink]\nplugin = "own.zip"\nsha256 = "{"0" * 64}"\nconfig = {config}\n'
-    (tmp_path / "lake.toml").write_text(LAKE + sink)
+    (tmp_path / "lake.toml").write_text(LAKE + OTHER_SINK)
     on_emr.put_silver_table("orders")
     assert main.run(["submit", "rebuild", "orders"]) == 1
     assert "entry [aws.connect.sink]" in capsys.readouterr().err
@@ -557,6 +560,26 @@ def test_a_dry_run_without_an_account_or_a_deployed_lake_has_placeholders(
     assert "<tributary-shop-streaming BootstrapServers>" in told.out
     assert "orders" in told.out
     assert "Each <…> stands for an output of a stack" in told.err
+
+
+@pytest.mark.parametrize(
+    ("entries", "arguments", "told"),
+    [
+        ("", ["derive"], "the lake has no derived tables"),
+        ("", ["maintain"], "[bronze].erase and [bronze].retention"),
+        ("", ["maintain"], "cdk deploy --all"),
+        (OTHER_SINK, ["rebuild", "orders"], "entry [aws.connect.sink]"),
+        (OTHER_SINK, ["ingest", "--from", "bronze"], "entry [aws.connect.sink]"),
+    ],
+)
+def test_a_dry_run_without_an_account_refuses_what_the_lake_file_rules_out(
+    entries: str, arguments: list[str], told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "lake.toml").write_text(LAKE + entries)
+    assert main.run(["submit", *arguments, "--dry-run"]) == 1
+    printed = capsys.readouterr()
+    assert told in printed.err
+    assert printed.out == ""
 
 
 @pytest.mark.parametrize(

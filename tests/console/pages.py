@@ -20,6 +20,10 @@ _JOB_SECONDS = 300
 """How long a job of Spark may take that starts on a busy machine."""
 
 
+_CARDS_TOO_NARROW = """[...document.querySelectorAll('.q-card')]
+  .filter(card => card.scrollWidth > card.clientWidth).map(card => card.innerText)"""
+
+
 def see_the_pipeline(walk: Walk, source: str, *, needs: str) -> None:
     """The path of a row is there with the state of each part, and what needs a person."""
     with walk.page("/") as page:
@@ -42,6 +46,7 @@ def see_what_is_wrong(walk: Walk, name: str, problem: str) -> None:
         page.get_by_text("Something has to be done").wait_for()
         page.get_by_text(name, exact=True).first.wait_for()
         page.get_by_text(problem).first.wait_for()
+        assert page.evaluate(_CARDS_TOO_NARROW) == []
     for path in ("/tables", "/quarantine", "/alerts", "/ask"):
         with walk.page(path) as page:
             page.get_by_role("link", name="Pipeline").wait_for()

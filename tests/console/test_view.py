@@ -146,13 +146,15 @@ def test_a_commit_is_a_row() -> None:
     ("value", "shown"),
     [
         (None, None),
+        (["a", None, 1], '["a", null, 1]'),
+        ({"é": [True]}, '{"é": [true]}'),
         (7, 7),
         (2**60, str(2**60)),
         (True, True),
         (Decimal("1.50"), "1.50"),
         (b"abc", "abc"),
         (b"\xff", "ff"),
-        ([1, None], "[1, None]"),
+        ([1, None], "[1, null]"),
         ("<script>", "<script>"),
     ],
 )

@@ -42,14 +42,18 @@ from tributary.contract.naming import MAX_LAKE_NAME
 ROOT = Path(__file__).parents[2]
 LAKE: Mapping[str, Any] = {
     "lake": {"name": "shop"},
-    "source": {"web": {"engine": "postgres", "database": "web", "tables": ["public.*"]}},
+    "source": {
+        "web": {"engine": "postgres", "database": "web", "tables": ["public.*"]},
+        "orders": {"engine": "mysql", "tables": ["orders.*"]},
+        "erp": {"engine": "sqlserver", "database": "ERP", "tables": ["dbo.*"]},
+    },
 }
 SECRET = "arn:aws:secretsmanager:eu-west-1:111122223333:secret:web-AbCdEf"
+KEY = "arn:aws:kms:eu-west-1:111122223333:key/0a1b2c3d-0000-1111-2222-3333aaaa5555"
 VPC = {
     "id": "vpc-0123456789abcdef0",
     "private_subnets": ["subnet-0123456789abcdef0", "subnet-0123456789abcdef1"],
     "zones": ["euw1-az1", "euw1-az2"],
-    "cidr": "10.0.0.0/16",
 }
 
 CLUSTER = {
@@ -57,6 +61,7 @@ CLUSTER = {
     "bootstrap_servers": "b-1.company.abc.c2.kafka.eu-west-1.amazonaws.com:9098",
     "security_group": "sg-0123456789abcdef0",
 }
+SERVERLESS_CLUSTER = {**CLUSTER, "arn": CLUSTER["arn"].removesuffix("-7") + "-s3"}
 ANALYST = "arn:aws:quicksight:us-east-1:111122223333:user/default/analyst@example.org"
 DAYS = st.integers(1, 3650).map("{}d".format)
 INSTANCES = st.sampled_from(["m7g.xlarge", "r7g.2xlarge", "c7gn.large", "m6gd.4xlarge"])
@@ -121,6 +126,7 @@ SECTIONS: Mapping[str, st.SearchStrategy[Any]] = {
     "processing": some(
         {},
         on=st.sampled_from(["emr", "emr-serverless"]),
+        groups=st.sampled_from(["groups", "fleets"]),
         primary=INSTANCES,
         core=INSTANCES,
         task=st.lists(INSTANCES, min_size=1, unique=True),
@@ -160,13 +166,41 @@ SECTIONS: Mapping[str, st.SearchStrategy[Any]] = {
         web=some({"host": st.just("db.example.org"), "secret": st.just(SECRET)}, port=st.integers(1, 65535)),
     ),
 }
+
+
+def _used(aws: dict[str, Any]) -> dict[str, Any]:
+    """Return the part without entries that have no effect beside its others."""
+    sections = {name: dict(section) for name, section in aws.items() if isinstance(section, dict)}
+    network, kafka, processing = (sections.get(name, {}) for name in ("network", "kafka", "processing"))
+    zones = network.get("availability_zones", 3 if aws.get("profile") == "production" else 2)
+    if "nat_gateways" in network:
+        network["nat_gateways"] = min(network["nat_gateways"], zones)
+    if "vpc" in network:
+        sections["network"] = {"vpc": network["vpc"]}
+    if kafka.get("kind") == "serverless":
+        sections["kafka"] = {key: value for key, value in kafka.items() if key in ("kind", "retention")}
+    if processing.get("on") == "emr-serverless":
+        of_workers = ("on", "units_max", "studio")
+        sections["processing"] = {key: value for key, value in processing.items() if key in of_workers}
+    elif len(processing.get("task", ())) > 1:
+        processing["groups"] = "fleets"
+    for name in ("database", "mysql"):
+        if sections.get(name, {}).get("instance", "db.serverless") != "db.serverless" or (
+            aws.get("profile") == "production" and "instance" not in sections.get(name, {})
+        ):
+            sections.get(name, {}).pop("capacity_max", None)
+    unused = {"database"} if "web" in sections.get("source", {}) else set()
+    return {name: sections.get(name, value) for name, value in aws.items() if name not in unused}
+
+
 FILES = some(
     # The profile "production" requires three zones for Kafka.
     {"region": st.just("eu-west-1"), "kafka": SECTIONS["kafka"]},
-    account=st.from_regex(r"[0-9]{12}", fullmatch=True),
+    # That of the secret and the cluster.
+    account=st.just("111122223333"),
     profile=st.sampled_from(get_args(Profile)),
     **{name: section for name, section in SECTIONS.items() if name != "kafka"},
-)
+).map(_used)
 """A valid [aws] part, as the nested values that TOML holds."""
 
 
@@ -285,6 +319,21 @@ MISTAKES: Mapping[str, tuple[dict[str, Any], str, str]] = {
         "[aws.kafka.cluster].arn",
         "eu-west-1",
     ),
+    "an existing cluster of another account": (
+        {"account": "444455556666", "network": {"vpc": VPC}, "kafka": {"cluster": CLUSTER}},
+        "[aws.kafka.cluster].arn",
+        "the account 444455556666",
+    ),
+    "an existing serverless cluster as a provisioned one": (
+        {"network": {"vpc": VPC}, "kafka": {"cluster": SERVERLESS_CLUSTER}},
+        "[aws.kafka].kind",
+        'kind = "serverless"',
+    ),
+    "an existing provisioned cluster as a serverless one": (
+        {"network": {"vpc": VPC}, "kafka": {"kind": "serverless", "cluster": CLUSTER}},
+        "[aws.kafka].kind",
+        'kind = "provisioned"',
+    ),
     "an existing cluster in a new VPC": (
         {"kafka": {"cluster": CLUSTER}},
         "[aws.kafka.cluster]",
@@ -298,11 +347,24 @@ MISTAKES: Mapping[str, tuple[dict[str, Any], str, str]] = {
         "[aws.kafka.cluster].bootstrap_servers",
         "9098",
     ),
+    "addresses for clients with SCRAM": (
+        {
+            "network": {"vpc": VPC},
+            "kafka": {
+                "cluster": {**CLUSTER, "bootstrap_servers": "b-1.example.org:9098,b-2.example.org:9096"}
+            },
+        },
+        "[aws.kafka.cluster].bootstrap_servers",
+        "IAM listener, with port 9098",
+    ),
+    "a budget of which nobody would hear": ({"alarms": {"budget": 900}}, "[aws.alarms].budget", "email ="),
     "a boundary by its ARN": (
         {"permissions_boundary": "arn:aws:iam::111122223333:policy/b"},
         "[aws].permissions_boundary",
         "not its ARN",
     ),
+    "a tag's key that IAM refuses": ({"tags": {"cost#center": "x"}}, "[aws].tags", "not cost#center"),
+    "a tag's value that IAM refuses": ({"tags": {"team": "<lake>"}}, "[aws].tags", "not <lake>"),
     "a tag that AWS keeps for itself": ({"tags": {"aws:x": "y"}}, "[aws].tags", "aws:"),
     "a zone by its name": (
         {"network": {"zones": ["eu-west-1a", "euw1-az2"]}},
@@ -331,10 +393,44 @@ MISTAKES: Mapping[str, tuple[dict[str, Any], str, str]] = {
         "[aws.source.web].secret",
         "eu-west-1",
     ),
+    "a secret of another account": (
+        {"account": "444455556666", "source": {"web": {"host": "db", "secret": SECRET}}},
+        "[aws.source.web].secret",
+        "the account 444455556666",
+    ),
+    "the ARN of a secret without its end": (
+        {"source": {"web": {"host": "db", "secret": SECRET.removesuffix("-AbCdEf")}}},
+        "[aws.source.web].secret",
+        "six characters",
+    ),
+    "an alias for a key": (
+        {"source": {"web": {"host": "db", "secret": SECRET, "secret_key": KEY.replace("key/", "alias/")}}},
+        "[aws.source.web].secret_key",
+        "not alias/",
+    ),
+    "a key of another region": (
+        {
+            "source": {
+                "web": {"host": "db", "secret": SECRET, "secret_key": KEY.replace("eu-west", "us-west")}
+            }
+        },
+        "[aws.source.web].secret_key",
+        "eu-west-1",
+    ),
+    "a bootstrap key of another region": (
+        {"bootstrap": {"key": KEY.replace("eu-west", "us-west")}},
+        "[aws.bootstrap].key",
+        "eu-west-1",
+    ),
+    "a group that reads": (
+        {"storage": {"readers": ["arn:aws:iam::111122223333:group/analysts"]}},
+        "[aws.storage].readers[0]",
+        "role or user",
+    ),
     "a password for a secret": (
         {"source": {"web": {"host": "db", "secret": "hunter2"}}},
         "[aws.source.web].secret",
-        "ARN of a secret",
+        "the whole ARN of a secret",
     ),
     "brokers for some zones only": ({"kafka": {"brokers": 3}}, "[aws.kafka].brokers", "multiple of the 2"),
     "more replicas than brokers": ({"kafka": {"replication": 3}}, "[aws.kafka].replication", "at most 2"),
@@ -396,6 +492,16 @@ MISTAKES: Mapping[str, tuple[dict[str, Any], str, str]] = {
         {"dbt": {"project": "dbt", "schedule": "0 5 * * *"}},
         "[aws.dbt].schedule",
         'such as "cron(0 5 * * ? *)"',
+    ),
+    "a schedule with both days": (
+        {"verify": {"schedule": "cron(0 5 1 * MON *)"}},
+        "[aws.verify].schedule",
+        "a ? for the day of the month",
+    ),
+    "a schedule with neither day": (
+        {"dbt": {"project": "dbt", "schedule": "cron(0 5 ? * ? *)"}},
+        "[aws.dbt].schedule",
+        "not for both",
     ),
     "a command of the shell": (
         {"dbt": {"project": "dbt", "schedule": "rate(1 day)", "commands": ["build; curl x"]}},
@@ -510,6 +616,11 @@ def test_a_lake_without_tables_that_can_be_verified_has_no_such_job(
     aws = {"region": "eu-west-1", "verify": {}, **aws}
     with pytest.raises(LakeFileError, match=r"\[aws\.verify\].*tributary reconcile --aws"):
         parse_lake(toml({**LAKE, "source": source, "aws": aws}))
+
+
+def test_tags_hold_what_iam_takes() -> None:
+    tags = {"cost center": "Äpfel", "team/part:x": "a@b.org = 1+1-0_"}
+    assert _read({"region": "eu-west-1", "tags": tags}).tags == tags
 
 
 def test_two_agreeing_entries_allow_data_to_be_deleted() -> None:

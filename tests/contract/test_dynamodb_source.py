@@ -104,7 +104,7 @@ exports = { orders = "s3://bucket/some prefix/AWSDynamoDB/0123-ab" }
             '[aws]\nregion = "eu-central-1"\n[aws.kafka.cluster]\n'
             'arn = "arn:aws:kafka:eu-central-1:111122223333:cluster/c/0a1b-7"\n'
             'bootstrap_servers = "b-1.c.example.org:9098"\nsecurity_group = "sg-0123456789abcdef0"',
-            r"a Kafka cluster for a lake whose changes do not go through Kafka",
+            r"no source of the lake sends its changes through Kafka",
         ),
         (
             '[source.db]\nengine = "postgres"\ndatabase = "d"\ntables = ["public.*"]\n'

@@ -270,6 +270,11 @@ def test_the_end_of_a_log_leaves_out_stack_frames_and_blank_lines(tmp_path: Path
 
     assert read_log_tail(log, lines=2) == "ERROR no room\nCaused by: disk"
 
+    frames = '  File "/a/b.py", line 7, in c\n    raise d\n  File "/in/a.zip/e.py", line 9, in f\n'
+    log.write_text(f"first\nTraceback (most recent call last):\n{frames}py4j.Error: o1\n: java.No: room\n")
+    assert read_log_tail(log, lines=2) == "py4j.Error: o1\n: java.No: room"
+    assert "b.py" not in read_log_tail(log)
+
 
 def test_memory_counts_children(tmp_path: Path, run_folder: Path) -> None:
     record = start_and_wait_for_output(tmp_path, run_folder, WITH_A_CHILD)

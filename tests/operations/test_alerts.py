@@ -16,10 +16,11 @@ from connectors.engines.database_log import DatabaseLog
 from tests.console.views import NOW, ORDERS, blocked, commit, left_out, pipeline_found, well
 from tests.operations.receivers import mail_server, webhook
 from tributary.contract.alerts import Alerts, Smtp
+from tributary.contract.errors import TributaryError
 from tributary.contract.lake import parse_lake
 from tributary.contract.online_snapshot import Request, Requested
 from tributary.contract.pause import Pause
-from tributary.contract.remedies import plain_words
+from tributary.contract.remedies import BringUp, plain_words
 from tributary.contract.table_name import TableName
 from tributary.local.state import StateFolder
 from tributary.local.status import ServiceStatus
@@ -203,6 +204,19 @@ def test_an_alert_is_sent_once_and_once_more_when_it_is_over_also_over_restarts(
     assert len(box.got) == 3
 
 
+def test_a_lake_that_cannot_be_observed_is_told_in_words(tmp_path: Path) -> None:
+    told: list[str] = []
+    keeper = AlertKeeper(workspace(tmp_path), told.append, plain_words, through=[Box()])
+
+    def observe() -> Observation:
+        keeper.stop.set()
+        raise TributaryError("Kafka does not answer", remedy=BringUp())
+
+    keeper.observe = observe
+    keeper.run()
+    assert told == ["The alerts cannot be evaluated now: Kafka does not answer. Start the pipeline."]
+
+
 def test_an_alert_that_could_not_be_sent_is_sent_later_and_others_do_not_get_it_twice(tmp_path: Path) -> None:
     broken, good = Box(is_closed=True, name="broken"), Box()
     kept = Kept(tmp_path, [broken, good])
@@ -275,6 +289,8 @@ def test_a_mail_reaches_its_recipients_with_any_text() -> None:
     assert (sender, recipients) == ("lake@shop.example", ["a@shop.example", "b@shop.example"])
     assert message["Subject"] == "[shop] ä Bcc: evil@evil.example"
     assert message["Bcc"] is None
+    assert message["Message-ID"].endswith("@shop.example>")
+    assert message["Date"].datetime.tzinfo is not None
     assert message.get_content().splitlines() == ["größer → 7", ".", "end"]
 
 

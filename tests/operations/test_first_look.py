@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from dataclasses import replace
 
@@ -111,10 +112,22 @@ def test_what_stops_a_start_is_at_the_top_of_the_file() -> None:
 
 
 def test_personal_columns_are_in_comments_alone() -> None:
-    table = replace(ORDERS, personal={"e\nmail": "an e-mail address, by its name"})
+    table = replace(ORDERS, personal={"e\nmail": "an e-mail\naddress, by its name"})
     text = lake_text(look(table))
-    assert "#   web_shop.public.orders.e mail: an e-mail address, by its name\n" in text
+    assert '#     "e\\nmail",  # an e-mail address, by its name\n' in text
     assert parse_lake(text) == parse_lake(lake_text(look(ORDERS)))
+
+
+@pytest.mark.parametrize("rows", [12, 4_500_000])
+def test_a_person_who_removes_the_comment_marks_masks_the_columns_but_not_the_key(rows: int) -> None:
+    found = {"id": "a person's name", "email": "an e-mail address", "phone": "a phone number"}
+    table = replace(ORDERS, facts=replace(ORDERS.facts, rows=rows), personal=found)
+    text = lake_text(look(table))
+    head, _, section = text.partition('[table."')
+    proposed = re.sub(r"^# (?=mask|    |\])", "", f'[table."{section}', flags=re.MULTILINE)
+    lake = parse_lake(head.removesuffix("# ") + proposed)
+    assert lake.policy(TableName("web_shop", "public", "orders")).mask == ("email", "phone")
+    assert "id looks like a person's name, but is in the key" in text
 
 
 @given(st.text(max_size=40))

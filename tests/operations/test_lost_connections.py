@@ -1,4 +1,4 @@
-"""A connector whose database did not answer is restarted, and no other one."""
+"""A connector whose database or schema registry did not answer is restarted, and no other one."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from connectors.connect_rest import ConnectorStatus, ConnectorUnknown, TaskStatus
+from connectors.connect_rest import ConnectorStatus, ConnectorUnknown, Peer, TaskStatus
 from tributary.operations.lost_connections import ConnectionKeeper
 
 LOST = (
@@ -28,6 +28,29 @@ WRONG_PASSWORD = (
     "Caused by: java.sql.SQLException: Access denied for user 'debezium'\n"
 )
 CONNECT_S_OWN = "org.apache.kafka.connect.errors.ConnectException: The value has no field id\n"
+
+
+NO_APICURIO = (
+    "org.apache.kafka.connect.errors.ConnectException: Tolerance exceeded in error handler\n"
+    "Caused by: io.apicurio.registry.rest.client.exception.RestClientException\n"
+    "\tat io.apicurio.registry.rest.client.impl.ErrorHandler.parseError(ErrorHandler.java:95)\n"
+)
+APICURIO_REFUSES = (
+    "org.apache.kafka.connect.errors.ConnectException: Tolerance exceeded in error handler\n"
+    "Caused by: io.apicurio.registry.rest.client.exception.RestClientException: Too many requests\n"
+    "\tat io.apicurio.registry.rest.client.impl.ErrorHandler.handleErrorResponse(ErrorHandler.java:64)\n"
+)
+NO_CONFLUENT = (
+    "org.apache.kafka.connect.errors.ConnectException: Tolerance exceeded in error handler\n"
+    "Caused by: org.apache.kafka.common.errors.SerializationException: Error serializing Avro message\n"
+    "Caused by: java.net.ConnectException: Connection refused\n"
+    "\tat io.confluent.kafka.schemaregistry.client.rest.RestService.sendHttpRequest(RestService.java:1)\n"
+)
+NO_GLUE = (
+    "com.amazonaws.services.schemaregistry.exception.AWSSchemaRegistryException: Failed to get a version\n"
+    "Caused by: software.amazon.awssdk.core.exception.SdkClientException: Unable to execute HTTP request: "
+    "Connection refused\n"
+)
 
 
 @dataclass
@@ -53,16 +76,29 @@ def keeper_of(worker: Worker, told: list[str]) -> ConnectionKeeper:
 
 
 @pytest.mark.parametrize(
-    ("trace", "is_lost"),
-    [(LOST, True), (REFUSED, True), (GONE, False), (WRONG_PASSWORD, False), (CONNECT_S_OWN, False)],
+    ("trace", "lost"),
+    [
+        (LOST, "database"),
+        (REFUSED, "database"),
+        (NO_APICURIO, "schema registry"),
+        (NO_CONFLUENT, "schema registry"),
+        (NO_GLUE, "schema registry"),
+        (APICURIO_REFUSES, None),
+        (GONE, None),
+        (WRONG_PASSWORD, None),
+        (CONNECT_S_OWN, None),
+    ],
 )
 def test_only_a_failure_that_a_restart_can_mend_counts_as_a_lost_connection(
-    trace: str, is_lost: bool
+    trace: str, lost: Peer | None
 ) -> None:
-    assert Worker(trace=trace).status("a").has_lost_connection == is_lost
-    worker = Worker(trace=trace)
-    keeper_of(worker, []).step(0.0)
-    assert worker.restarted == ["a"] * is_lost
+    worker, told = Worker(trace=trace), list[str]()
+    status = worker.status("a")
+    assert status.lost_peer == lost
+    assert (f"The {lost} does not answer" in str(status.remedies)) == (lost is not None)
+    keeper_of(worker, told).step(0.0)
+    assert worker.restarted == ["a"] * (lost is not None)
+    assert all(f"a lost its {lost}: " in line for line in told)
 
 
 def test_a_connector_is_restarted_at_once_and_then_less_and_less_often() -> None:

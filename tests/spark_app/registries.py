@@ -101,6 +101,15 @@ def class_of(kind: RegistryKind, jvm: Any) -> Any:
 
 
 @dataclass(frozen=True)
+class Sent:
+    """A record as a converter writes it, with the headers that it adds."""
+
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes], ...]
+
+
+@dataclass(frozen=True)
 class AvroWriter:
     """Writes what JsonConverter wrote as Avro, with the transform of our connectors and a real converter.
 
@@ -129,6 +138,18 @@ class AvroWriter:
         self, topic: str, records: Iterable[tuple[bytes | None, bytes | None]]
     ) -> Iterator[tuple[bytes | None, bytes | None] | None]:
         """Yield key and value of each record; None for one that a transform drops."""
+        for sent in self._sent(topic, records):
+            yield None if sent is None else (sent.key, sent.value)
+
+    def with_headers(
+        self, topic: str, records: Iterable[tuple[bytes | None, bytes | None]]
+    ) -> Iterator[Sent]:
+        """Yield the records that no transform drops, with the headers that the converters add."""
+        yield from filter(None, self._sent(topic, records))
+
+    def _sent(
+        self, topic: str, records: Iterable[tuple[bytes | None, bytes | None]]
+    ) -> Iterator[Sent | None]:
         reader, key_reader = json_converter(self.jvm, {}), json_converter(self.jvm, {}, is_key=True)
         for key, value in records:
             read_key, read = key_reader.toConnectData(topic, key), reader.toConnectData(topic, value)
@@ -137,10 +158,14 @@ class AvroWriter:
             )
             for transform in self.transforms:
                 record = record and transform.apply(record)
-            yield record and (
-                _bytes(self.key.fromConnectData(topic, record.keySchema(), record.key())),
-                _bytes(self.value.fromConnectData(topic, record.valueSchema(), record.value())),
-            )
+            yield record and self._converted(topic, record)
+
+    def _converted(self, topic: str, record: Any) -> Sent:
+        headers = self.jvm.org.apache.kafka.common.header.internals.RecordHeaders()
+        key = self.key.fromConnectData(topic, headers, record.keySchema(), record.key())
+        value = self.value.fromConnectData(topic, headers, record.valueSchema(), record.value())
+        added = tuple((header.key(), bytes(header.value())) for header in headers.toArray())
+        return Sent(_bytes(key), _bytes(value), added)
 
 
 def _bytes(found: Any) -> bytes | None:

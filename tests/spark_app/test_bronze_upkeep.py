@@ -10,14 +10,14 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_app.sources.bronze_upkeep import SINK_OFFSETS, BronzeUpkeep, key_condition
+from spark_app.sources.bronze_upkeep import POSITIONS, BronzeUpkeep, key_condition
 from spark_app.sources.event import OffsetRange, TopicExtent
 from tests.spark_app.test_bronze import COLUMNS, Bronze, bronze
 
 __all__ = ["bronze"]
 
 TOPIC, OTHER = "shop.public.orders", "shop.public.it's"
-OFFSETS = {f"{SINK_OFFSETS}control.group": '{"0":7}'}
+OFFSETS = {f"{POSITIONS[0]}control.group": '{"0":7}'}
 
 
 def _land(bronze: Bronze, topic: str, offsets: range, offsets_of_sink: str | None = None) -> None:
@@ -30,7 +30,7 @@ def _land(bronze: Bronze, topic: str, offsets: range, offsets_of_sink: str | Non
         rows.append((topic, 0, offset, 1000 * offset, bytearray(json.dumps(key), "ascii"), value, None, None))
     writer = bronze.spark.createDataFrame(rows, COLUMNS).coalesce(1).writeTo(bronze.table)
     if offsets_of_sink is not None:
-        writer = writer.option(f"snapshot-property.{SINK_OFFSETS}control.group", offsets_of_sink)
+        writer = writer.option(f"snapshot-property.{POSITIONS[0]}control.group", offsets_of_sink)
     writer.append()
 
 

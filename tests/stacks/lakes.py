@@ -52,7 +52,6 @@ tables = ["public.invoices", "!public.audit"]
 id = "vpc-0123456789abcdef0"
 private_subnets = ["subnet-0123456789abcdef0", "subnet-0123456789abcdef1"]
 zones = ["use1-az1", "use1-az2"]
-cidr = "10.0.0.0/16"
 """,
     "existing-database": f"""
 [aws.source.web]
@@ -233,7 +232,20 @@ security_group = "sg-0123456789abcdef0"
 id = "vpc-0123456789abcdef0"
 private_subnets = ["subnet-0123456789abcdef0", "subnet-0123456789abcdef1"]
 zones = ["use1-az1", "use1-az2"]
-cidr = "10.0.0.0/16"
+""",
+    "existing-serverless-kafka": f"""
+[aws.kafka]
+kind = "serverless"
+
+[aws.kafka.cluster]
+arn = "arn:aws:kafka:us-east-1:{ACCOUNT}:cluster/company/0a1b2c3d-0000-1111-2222-3333aaaa5555-s3"
+bootstrap_servers = "boot-abc.c3.kafka-serverless.us-east-1.amazonaws.com:9098"
+security_group = "sg-0123456789abcdef0"
+
+[aws.network.vpc]
+id = "vpc-0123456789abcdef0"
+private_subnets = ["subnet-0123456789abcdef0", "subnet-0123456789abcdef1"]
+zones = ["use1-az1", "use1-az2"]
 """,
     "everything-else": f"""
 account = "{ACCOUNT}"

@@ -127,7 +127,11 @@ def test_a_name_that_aws_does_not_know_is_told_before_anything_is_built(tmp_path
 MISTAKES = {
     "no lake file": ("nowhere.toml", "", "there is no such lake file"),
     "no section [aws]": ("lake.toml", "[aws]", 'expected a section [aws], at least with region = "…"'),
-    "a setting": ("lake.toml", 'region = "us-east-1"', "[aws].region: AWS does not know this name"),
+    "a setting": (
+        "lake.toml",
+        'region = "us-east-1"',
+        "[aws].region: this is not a region in which AWS offers kafka",
+    ),
     "nothing built": ("lake.toml", "", "tributary plugins build"),
 }
 
@@ -146,6 +150,15 @@ def test_a_mistake_ends_the_app_with_one_paragraph_and_status_1(mistake: str, tm
     assert message in ran.stderr
     assert "Traceback" not in ran.stderr
     assert ran.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("key", ["lake", "assets"])
+def test_an_empty_path_does_not_stand_for_the_default(key: str, tmp_path: Path) -> None:
+    ran = _run({key: ""}, tmp_path / "out")
+    assert (ran.returncode, ran.stderr) == (
+        1,
+        f"cdk -c {key}=: the context is empty: expected a path, or no -c {key}.\n",
+    )
 
 
 def _run(context: Mapping[str, str], out: Path) -> subprocess.CompletedProcess[str]:

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import tomllib
 from datetime import date
 from pathlib import Path
 from typing import Any
 
 import pytest
+from aws_cdk import App, Stack
+from aws_cdk import aws_kms as kms
 
 import stacks
 from stacks.cost import NoPrice, as_table, charges
+from stacks.synthesized import read_templates
+from tests.stacks.conftest import FLAGS
 
 
 def _counted(**resources: tuple[str, dict[str, Any]]) -> dict[str, tuple[float, float]]:
@@ -98,3 +104,22 @@ def test_a_table_has_cents_marks_unconfirmed_prices_and_says_what_it_leaves_out(
     assert "| Stack | nat-gateway | 1 | 0.0450 | 0.04 |" in table
     assert "not counted" in table
     assert "I/O" in table
+
+
+def test_a_stack_of_an_earlier_synth_costs_nothing(tmp_path: Path) -> None:
+    for names in (("Network", "Streaming"), ("Network",)):
+        app = App(outdir=str(tmp_path / "cdk.out"), context=FLAGS)
+        for name in names:
+            kms.Key(Stack(app, name), "Key")
+        app.synth()
+    assert (tmp_path / "cdk.out" / "Streaming.template.json").exists()
+    assert [each.stack for each in charges(read_templates(tmp_path / "cdk.out"))] == ["Network"]
+
+
+@pytest.mark.parametrize("module", ["stacks.cost", "stacks.picture"])
+def test_a_folder_without_templates_is_refused(module: str, tmp_path: Path) -> None:
+    ran = subprocess.run([sys.executable, "-m", module, tmp_path], capture_output=True, text=True)
+    assert ran.returncode == 1
+    assert ran.stdout == ""
+    assert f"{tmp_path}: there are no templates: expected the output of cdk synth." in ran.stderr
+    assert "Traceback" not in ran.stderr

@@ -18,7 +18,6 @@ EXISTING_VPC = """
 id = "vpc-0123456789abcdef0"
 private_subnets = ["subnet-0123456789abcdef0", "subnet-0123456789abcdef1"]
 zones = ["euw1-az1", "euw1-az2"]
-cidr = "10.0.0.0/16"
 """
 NO_INTERNET = "[aws.network]\nnat_gateways = 0\ninterface_endpoints = true"
 PRODUCTION = 'profile = "production"'

@@ -13,6 +13,7 @@ from spark_app.schema_registry.opened import open_registry
 from tributary.api.event_payloads import EventPayloads
 from tributary.api.lake_files import AwsFiles, LakeFiles, LocalFiles, told_unreadable
 from tributary.api.last_commits import LastCommits
+from tributary.api.query_apart import query_apart
 from tributary.api.row_events import RowEvent, count_events, parse_key, read_row_events
 from tributary.api.rows import read_schema
 from tributary.api.sql import Limits, query_tables
@@ -104,14 +105,16 @@ class OpenLake:
     def sql(self, query: str, as_of: str | datetime | None = None, limits: Limits | None = None) -> pa.Table:
         """Return DuckDB's result of a statement over the tables, as they are or as they were at a time.
 
-        With limits, the statement can neither read files nor reach the network.
+        With limits, the statement runs in another process, and can neither read files nor reach the network.
 
         The statement can name a table as `table`, `schema.table` or `source.schema.table`. Raises QueryError,
         UnknownTable, NotAMoment, OutOfHistory, ReadInSpark, UnreadableTable and LakeUnreadable.
         """
         instant = None if as_of is None else instant_of(as_of)
         with told_unreadable(f"s3://{self.silver}"):
-            return query_tables(self.files, self._folders(), query, instant, limits)
+            if limits is not None:
+                return query_apart(self.files, self._folders(), query, instant, limits)
+            return query_tables(self.files, self._folders(), query, instant)
 
     def schemas(self) -> Mapping[TableName, pa.Schema]:
         """Return the columns of every table, without Hudi's. Raises UnreadableTable and LakeUnreadable."""

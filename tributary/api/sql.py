@@ -62,9 +62,26 @@ def query_tables(
     several tables whose names differ in case only. Raises `QueryError`, UnknownTable, OutOfHistory,
     ReadInSpark and UnreadableTable.
     """
+    return query_read(files, folders, read_named(files, folders, query, as_of), query, limits)
+
+
+def read_named(
+    files: LakeFiles, folders: Sequence[LakeTable], query: str, as_of: str | None
+) -> Mapping[TableName, pa.Table]:
+    """Return the rows of the tables that the query names."""
     mentioned = with_commit(files.filesystem, [one for one in folders if is_named_in(query, one.name)])
     named = named_in(query, [table.name for table in mentioned])
-    read = {table.name: read_table(files, table, as_of) for table in mentioned if table.name in named}
+    return {table.name: read_table(files, table, as_of) for table in mentioned if table.name in named}
+
+
+def query_read(
+    files: LakeFiles,
+    folders: Sequence[LakeTable],
+    read: Mapping[TableName, pa.Table],
+    query: str,
+    limits: Limits | None,
+) -> pa.Table:
+    """Return DuckDB's result of the query over tables that were read. Raises QueryError and UnknownTable."""
     try:
         return query_arrow(read, query, limits)
     except NoSuchTable as error:
@@ -102,9 +119,30 @@ def run_limited(engine: duckdb.DuckDBPyConnection, query: str, limits: Limits | 
                 return found.to_arrow_table() if most is None else _read_at_most(found, most)
     except (duckdb.Error, pa.ArrowException, OSError) as error:  # The last two come from Arrow's stream.
         if limits is not None and is_late.is_set():
-            raise QueryError(f"The query takes longer than {limits.seconds:g} seconds") from error
+            raise took_too_long(limits) from error
         raise _query_error(error) from error
     raise QueryError("The statement returns no rows", expected="one that does, such as SELECT or DESCRIBE")
+
+
+def took_too_long(limits: Limits) -> QueryError:
+    return QueryError(f"The query takes longer than {limits.seconds:g} seconds")
+
+
+def needs_too_much_memory(limits: Limits, found: str) -> QueryError:
+    return QueryError(
+        "The query needs too much memory",
+        expected=f"at most {limits.memory} for its work, and as much for its answer",
+        found=found,
+    )
+
+
+def limit_bytes(limits: Limits) -> float:
+    """Return the memory of these limits."""
+    import duckdb
+
+    with duckdb.connect() as engine:
+        engine.execute(f"SET memory_limit = '{limits.memory}'")
+        return _memory_limit(engine)
 
 
 _UNITS = {"bytes": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any, TypeVar
 
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import TopicPartition
 from rich.console import Console
 
 from spark_app.schema_registry.framing import unframed
@@ -33,6 +33,8 @@ from tributary.contract.source import Source
 from tributary.local.databases import SourceDatabase
 from tributary.local.pipeline import Seed
 from tributary.local.status import read_status
+from tributary.operations.kafka_cluster import KafkaCluster
+from tributary.operations.kafka_topics import questions
 from tributary.operations.workspace import Workspace
 from tributary.tickit.generator import generate
 from tributary.tickit.three_databases import (
@@ -224,20 +226,16 @@ class _Way:
 
     def _record(self, topic: str, partition: int, offset: int) -> _KafkaRecord | None:
         """Read one record of Kafka, whose time is that of Debezium's producer."""
-        bootstrap = self.workspace.settings.kafka_bootstrap
-        consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "tributary-demo"})
-        try:
+        with questions(KafkaCluster(self.workspace.settings.kafka_bootstrap)) as consumer:
             consumer.assign([TopicPartition(topic, partition, offset)])
             message = consumer.poll(5.0)
-            if message is None or message.error():
-                return None
-            value = message.value() or b""
-            framed = unframed(value)
-            framing = "" if framed is None else f" of Avro, schema {framed.schema.number}"
-            text = f"{topic}, partition {partition}, offset {offset}: {len(value)} bytes{framing}"
-            return _KafkaRecord(message.timestamp()[1] / 1000, text)
-        finally:
-            consumer.close()
+        if message is None or message.error():
+            return None
+        value = message.value() or b""
+        framed = unframed(value)
+        framing = "" if framed is None else f" of Avro, schema {framed.schema.number}"
+        text = f"{topic}, partition {partition}, offset {offset}: {len(value)} bytes{framing}"
+        return _KafkaRecord(message.timestamp()[1] / 1000, text)
 
     def _wait_for(self, look: Callable[[], Found | None]) -> tuple[Found, float]:
         """Return what was found, and when, in seconds since 1970."""

@@ -11,6 +11,7 @@ from connectors.connect_rest import ConnectorStatus
 from tributary.api.open_lake import OpenLake
 from tributary.console.actions import Actions
 from tributary.console.view import LakeView, OpenAlert, Part, Pipeline
+from tributary.contract.errors import TributaryError
 from tributary.contract.lake import Lake
 from tributary.contract.remedies import Words, in_words
 from tributary.contract.table_name import TableName
@@ -80,6 +81,8 @@ class LocalLake:
             if "s3" in running:
                 quarantined = self._quarantined.read(self.open())
                 view = replace(view, steps=read_chosen_steps(self.workspace), quarantined=quarantined)
+        except TributaryError as error:
+            return replace(view, problem=error.text(self.words))
         except Exception as error:  # noqa: BLE001  A server can go away between two readings: the page says so.
             return replace(view, problem=f"{type(error).__name__}: {error}")
         return view

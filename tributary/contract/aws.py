@@ -7,6 +7,7 @@ the name, such as an instance class or a service in a region.
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Mapping
 from datetime import timedelta
 from ipaddress import IPv4Network
@@ -27,7 +28,6 @@ from tributary.contract.entries import (
     Entry,
     KeyArn,
     Names,
-    arn,
     as_tuple,
     expecting,
     matching,
@@ -37,6 +37,7 @@ from tributary.contract.source import ExistingDatabase
 
 Profile = Literal["small", "production"]
 OnDestroy = Literal["retain", "delete"]
+KafkaKind = Literal["provisioned", "serverless"]
 Monitoring = Literal["DEFAULT", "PER_BROKER", "PER_TOPIC_PER_BROKER", "PER_TOPIC_PER_PARTITION"]
 
 
@@ -53,7 +54,8 @@ SecurityGroupId = Annotated[str, _identifier("sg", "a security group")]
 ClusterArn = Annotated[
     str,
     matching(
-        r"arn:aws[a-z-]*:kafka:[a-z0-9-]+:[0-9]{12}:cluster/[^/]+/[0-9a-f-]+",
+        # The id of a serverless cluster ends in -s1, for example.
+        r"arn:aws[a-z-]*:kafka:[a-z0-9-]+:[0-9]{12}:cluster/[^/]+/[0-9a-f-]+-s?[0-9]+",
         "the ARN of an MSK cluster",
     ),
 ]
@@ -68,7 +70,10 @@ Qualifier = Annotated[str, matching(r"[a-z0-9]{1,10}", "up to 10 small letters a
 PolicyName = Annotated[
     str, matching(r"[\w+=,.@/-]{1,128}", "the name of an IAM policy in the account, not its ARN")
 ]
-PrincipalArn = Annotated[str, arn("iam", "an IAM role or user")]
+PrincipalArn = Annotated[
+    str,
+    matching(r"arn:aws[a-z-]*:iam::[0-9]{12}:(role|user)/.+", "the ARN of an IAM role or user"),
+]
 
 
 def _network(text: str) -> str:
@@ -132,7 +137,15 @@ def _user_tags(tags: dict[str, str]) -> dict[str, str]:
             raise expecting("keys of 1 to 128 characters and values of at most 256")
         if key.lower().startswith(("aws:", "tributary:")):
             raise expecting("keys that do not begin with aws: or tributary:, which are taken")
+        for text in (key, value):
+            if not all(map(_is_in_tags, text)):
+                raise expecting(f"letters, digits, blanks and _ . : / = + - @ in keys and values, not {text}")
     return tags
+
+
+def _is_in_tags(character: str) -> bool:
+    """Tell whether a tag may have the character: IAM API reference, "Tag", the narrowest of all services."""
+    return character in "_.:/=+-@" or unicodedata.category(character)[0] in "LZN"
 
 
 _MOST_TAGS = 40
@@ -163,13 +176,11 @@ class ExistingVpc(Entry):
 
     private_subnets, zones  two or three, in the same order; a zone is given by its id, as its name means
                             another zone in another account
-    cidr  the VPC's own addresses
     """
 
     id: VpcId
     private_subnets: Annotated[tuple[SubnetId, ...], BeforeValidator(as_tuple)]
     zones: Zones
-    cidr: Cidr
 
     @model_validator(mode="after")
     def _one_subnet_a_zone(self) -> ExistingVpc:
@@ -235,9 +246,14 @@ class ExistingCluster(Entry):
         return self.arn.split("/")[1]
 
     @property
-    def port(self) -> int:
-        """The port of the first broker; IAM's is 9098."""
-        return int(self.bootstrap_servers.split(",")[0].rpartition(":")[2])
+    def kind(self) -> KafkaKind:
+        """The kind of the cluster, by its id."""
+        return "serverless" if "-s" in self.uuid else "provisioned"
+
+    @property
+    def ports(self) -> frozenset[int]:
+        """The brokers' ports; IAM's is 9098."""
+        return frozenset(int(server.rpartition(":")[2]) for server in self.bootstrap_servers.split(","))
 
     @property
     def uuid(self) -> str:
@@ -256,7 +272,7 @@ class Kafka(Entry):
     open_monitoring expose the brokers' metrics to Prometheus, on ports 11001 and 11002
     """
 
-    kind: Literal["provisioned", "serverless"] = "provisioned"
+    kind: KafkaKind = "provisioned"
     cluster: ExistingCluster | None = None
     version: KafkaVersion = "3.9.x.kraft"
     broker: BrokerType = "kafka.t3.small"

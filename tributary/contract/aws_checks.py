@@ -9,10 +9,20 @@ from tributary.contract.aws import SERVERLESS_MAX_EVENT_MB, Aws, ExistingCluster
 from tributary.contract.aws_items import items_problems
 from tributary.contract.aws_verify import verify_problems
 from tributary.contract.entries import Problem, toml_key
-from tributary.contract.source import Source
+from tributary.contract.source import ExistingDatabase, Source
 
 IAM_PORT = 9098
 """The port of Amazon MSK's brokers for clients in AWS that log in with IAM (MSK developer guide, "Ports")."""
+
+_LISTENERS = {
+    9092: "clients without encryption",
+    9094: "clients without a login or with certificates",
+    9096: "clients that log in with SCRAM",
+    9194: "clients with certificates outside AWS",
+    9196: "clients that log in with SCRAM outside AWS",
+    9198: "clients that log in with IAM outside AWS",
+}
+"""The other ports of the same page."""
 
 
 def aws_problems(aws: Aws, lake: str, sources: Mapping[str, Source]) -> Iterator[Problem]:
@@ -21,12 +31,14 @@ def aws_problems(aws: Aws, lake: str, sources: Mapping[str, Source]) -> Iterator
     for name, source in sources.items():
         if name not in aws.source:
             yield from source.problems_on_aws(name, aws)
+    if aws.bootstrap.key is not None:
+        yield from _key_problems(aws, "[aws.bootstrap].key", aws.bootstrap.key)
     yield from items_problems(aws.items, sources)
     if any(source.item_stream is None for source in sources.values()):
         yield from _kafka_problems(aws)
-    elif aws.kafka.cluster is not None:
-        what = "a Kafka cluster for a lake whose changes do not go through Kafka"
-        yield Problem("[aws.kafka.cluster]", what, "a section", "no such section")
+    if aws.alarms.budget is not None and aws.alarms.email is None:
+        what, expected = "nobody would hear of the budget", 'email = "…" beside it'
+        yield Problem("[aws.alarms].budget", what, str(aws.alarms.budget), expected)
     if aws.verify is not None:
         yield from verify_problems(aws.network, sources.values())
     prefix = zone_prefix(aws.region)
@@ -70,10 +82,8 @@ def _source_problems(aws: Aws, sources: Mapping[str, Source]) -> Iterator[Proble
         elif sources[name].item_stream is not None:
             what = "a source with a stream of items has no database server to name"
             yield Problem(entry, what, "a section", f"no such section: [source.{toml_key(name)}] is enough")
-        elif database.secret.split(":")[3] != aws.region:
-            yield Problem(
-                f"{entry}.secret", "a secret of another region", database.secret, f"one of {aws.region}"
-            )
+        else:
+            yield from _secret_problems(aws, entry, database)
     by_letters: dict[str, str] = {}
     for name in sources:
         # A resource's id in a template cannot hold underscores.
@@ -82,17 +92,46 @@ def _source_problems(aws: Aws, sources: Mapping[str, Source]) -> Iterator[Proble
             yield Problem(f"[source.{toml_key(name)}]", what, name, f"another name beside {other}")
 
 
+def _secret_problems(aws: Aws, entry: str, database: ExistingDatabase) -> Iterator[Problem]:
+    """Yield why the connector and the deployment cannot read the secret of an existing database."""
+    _, _, _, region, account, *_ = database.secret.split(":")
+    if region != aws.region:
+        yield Problem(
+            f"{entry}.secret", "a secret of another region", database.secret, f"one of {aws.region}"
+        )
+    if aws.account not in (None, account):
+        # The connector finds the secret by its name.
+        expected = f"one of the account {aws.account}, as in [aws].account"
+        yield Problem(f"{entry}.secret", "a secret of another account", database.secret, expected)
+    if database.secret_key is not None:
+        yield from _key_problems(aws, f"{entry}.secret_key", database.secret_key)
+
+
+def _key_problems(aws: Aws, entry: str, key: str) -> Iterator[Problem]:
+    if key.split(":")[3] != aws.region:
+        yield Problem(entry, "a key of another region", key, f"one of {aws.region}")
+
+
 def _existing_cluster_problems(aws: Aws, cluster: ExistingCluster) -> Iterator[Problem]:
-    if cluster.arn.split(":")[3] != aws.region:
+    _, _, _, region, account, _ = cluster.arn.split(":")
+    if region != aws.region:
         yield Problem(
             "[aws.kafka.cluster].arn", "a cluster of another region", cluster.arn, f"one of {aws.region}"
         )
-    if cluster.port != IAM_PORT:
+    if aws.account not in (None, account):
+        expected = f"one of the account {aws.account}, as in [aws].account"
+        yield Problem("[aws.kafka.cluster].arn", "a cluster of another account", cluster.arn, expected)
+    if aws.kafka.kind != cluster.kind:
+        what = "not the kind of the existing cluster, by its ARN"
+        yield Problem("[aws.kafka].kind", what, f'"{aws.kafka.kind}"', f'kind = "{cluster.kind}"')
+    if cluster.ports != {IAM_PORT}:
+        ways = [_LISTENERS[port] for port in sorted(cluster.ports & _LISTENERS.keys())]
+        listener = f", which are for {' and '.join(ways)}" if ways else ""
         yield Problem(
             "[aws.kafka.cluster].bootstrap_servers",
-            "not the addresses for clients in AWS that log in with IAM",
-            cluster.bootstrap_servers,
-            f"addresses with port {IAM_PORT}",
+            "MSK Connect and the Spark app log in with IAM, from within AWS",
+            f"{cluster.bootstrap_servers}{listener}",
+            f"the addresses of the cluster's IAM listener, with port {IAM_PORT}",
         )
     if aws.network.vpc is None:
         what, expected = "an existing cluster is in an existing VPC", "[aws.network.vpc]"
@@ -103,6 +142,8 @@ def _kafka_problems(aws: Aws) -> Iterator[Problem]:
     kafka = aws.kafka
     if kafka.cluster is not None:
         yield from _existing_cluster_problems(aws, kafka.cluster)
+        return
+    if kafka.kind == "serverless":
         return
     if aws.brokers % aws.zone_count:
         expected = f"a multiple of the {aws.zone_count} availability zones"

@@ -79,13 +79,20 @@ Port = Annotated[int, Field(ge=1, le=65535)]
 Host = Annotated[str, matching(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?", "a host name or an IPv4 address")]
 
 
-def arn(service: str, of: str) -> AfterValidator:
-    """Accept ARNs of the service. `of` is what they name."""
-    return matching(rf"arn:aws[a-z-]*:{service}:[a-z0-9-]*:([0-9]{{12}})?:.+", f"the ARN of {of}")
-
-
-SecretArn = Annotated[str, arn("secretsmanager", "a secret of Secrets Manager")]
-KeyArn = Annotated[str, arn("kms", "a KMS key")]
+SecretArn = Annotated[
+    str,
+    matching(
+        r"arn:aws[a-z-]*:secretsmanager:[a-z0-9-]+:[0-9]{12}:secret:[A-Za-z0-9/_+=.@-]+-[A-Za-z0-9]{6}",
+        "the whole ARN of a secret of Secrets Manager, with the six characters at its end, such as -AbCdEf",
+    ),
+]
+KeyArn = Annotated[
+    str,
+    matching(
+        r"arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]{12}:key/[a-z0-9-]+",
+        "the ARN of a KMS key, with key/ and not alias/",
+    ),
+]
 
 
 def toml_key(key: str) -> str:

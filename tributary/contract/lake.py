@@ -27,6 +27,7 @@ from tributary.contract.acceleration import Acceleration
 from tributary.contract.alerts import Alerts
 from tributary.contract.aws import Aws
 from tributary.contract.aws_checks import aws_problems, event_size_problems
+from tributary.contract.aws_unused import unused_problems
 from tributary.contract.column_types import ColumnTypes
 from tributary.contract.derived import (
     DERIVED_SOURCE,
@@ -136,7 +137,7 @@ def _lake_from(content: Mapping[str, Any], where: str) -> Lake:
         file = _LakeFile.model_validate(with_engines(content))
     except ValidationError as error:
         raise _error_of(error.errors(), content, where) from None
-    _check_together(file, where)
+    _check_together(file, content, where)
     return _lake_of(file)
 
 
@@ -436,7 +437,7 @@ def _lake_of(file: _LakeFile) -> Lake:
     )
 
 
-def _check_together(file: _LakeFile, where: str) -> None:
+def _check_together(file: _LakeFile, content: Content, where: str) -> None:
     """Check what only several entries together show. Raises LakeFileError."""
     for problem in chain(
         _source_problems(file),
@@ -444,7 +445,7 @@ def _check_together(file: _LakeFile, where: str) -> None:
         _port_problems(file),
         () if file.alerts is None else file.alerts.problems(),
         _registry_problems(file),
-        _aws_problems(file),
+        _aws_problems(file, content),
         derived_problems(file.topic, file.derived, file.source, LakeNames(file.lake.name)),
         folders_on_aws(file.derived) if file.aws is not None else (),
     ):
@@ -565,12 +566,13 @@ def _registry_problems(file: _LakeFile) -> Iterator[Problem]:
             yield Problem(where, "Avro without a schema registry", '"avro"', expected)
 
 
-def _aws_problems(file: _LakeFile) -> Iterator[Problem]:
+def _aws_problems(file: _LakeFile, content: Content) -> Iterator[Problem]:
     if file.aws is None:
         return iter(())
     return chain(
         aws_problems(file.aws, file.lake.name, file.source),
         event_size_problems(file.aws.kafka, file.lake.max_event_mb),
+        unused_problems(file.aws, file.source, content["aws"]),
     )
 
 

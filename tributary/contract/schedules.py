@@ -11,13 +11,28 @@ from pydantic import AfterValidator, model_validator
 from tributary.contract.entries import Duration, Entry, expecting, matching
 
 _CRON_FIELD = r"[A-Za-z0-9*?,/#LW-]+"
+
+
+def _one_day_field(schedule: str) -> str:
+    if schedule.startswith("cron("):
+        _, _, of_month, _, of_week, _ = schedule.removeprefix("cron(").removesuffix(")").split(" ")
+        if (of_month == "?") == (of_week == "?"):
+            raise expecting(
+                "a ? for the day of the month or for the day of the week, and not for both: "
+                '"cron(0 5 * * ? *)" or "cron(0 5 ? * MON-FRI *)"'
+            )
+    return schedule
+
+
 Schedule = Annotated[
     str,
     matching(
         rf"cron\({_CRON_FIELD}( {_CRON_FIELD}){{5}}\)|rate\([1-9][0-9]* (minute|hour|day)s?\)",
         'a schedule of EventBridge Scheduler, such as "cron(0 5 * * ? *)" or "rate(12 hours)"',
     ),
+    AfterValidator(_one_day_field),
 ]
+"""When a job runs. See "Cron-based schedules" in the user guide of EventBridge Scheduler."""
 TimeZone = Annotated[
     str, matching(r"[A-Za-z]+([/_+-][A-Za-z0-9]+)*", 'a time zone, such as "UTC" or "Europe/Berlin"')
 ]

@@ -132,11 +132,15 @@ class Source(Entry):
     existing      the engine's class of `[aws.source.NAME]`
     filters_rows  the engine can send only some rows of a table
     is_verifiable  the engine's tables can be compared part by part
+    section_on_aws  the section of `[aws]` for the databases that a lake creates. None: it creates none
+    alarms_on_aws  the entries of `[aws.alarms]` for those databases alone
     """
 
     existing: ClassVar[type[ExistingDatabase]] = ExistingDatabase
     filters_rows: ClassVar[bool] = False
     is_verifiable: ClassVar[bool] = False
+    section_on_aws: ClassVar[str | None] = None
+    alarms_on_aws: ClassVar[tuple[str, ...]] = ()
 
     engine: str
     tables: PatternTexts

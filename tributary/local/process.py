@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import threading
@@ -201,15 +202,19 @@ class KeptMemory:
         return found
 
 
+_PYTHON_FRAME = re.compile(r'^  File ".*", line \d+.*\n(    .*\n)*', re.MULTILINE)
+
+
 def read_log_tail(log: Path, lines: int = LOG_TAIL_LINES) -> str:
-    """Return the last meaningful lines of a log, without empty lines and Java stack frames."""
+    """Return the last meaningful lines of a log, without empty lines and stack frames of Java and Python."""
     try:
         with log.open("rb") as file:
             file.seek(max(0, log.stat().st_size - 64 * 1024))
             text = file.read().decode("utf-8", errors="replace")
     except FileNotFoundError:
         return "(no log)"
-    told = [line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("at ")]
+    told = [line for line in _PYTHON_FRAME.sub("", text).splitlines() if line.strip()]
+    told = [line for line in told if not line.lstrip().startswith("at ")]
     return "\n".join(told[-lines:]) or "(the log is empty)"
 
 

@@ -16,6 +16,7 @@ from tributary.contract.lake import Lake
 from tributary.contract.naming import QUESTIONS_GROUP, LakeNames, SourceNames
 from tributary.contract.table_name import TableName
 from tributary.operations.kafka_cluster import KafkaCluster
+from tributary.operations.kafka_log import ClientLog
 
 Positions = Mapping[int, int]
 """The next offset of each partition."""
@@ -158,25 +159,41 @@ def questions(kafka: KafkaCluster) -> Iterator[Consumer]:
         "auto.offset.reset": "earliest",
         "enable.auto.commit": False,
     }
-    with told_unreachable(kafka):
-        consumer = Consumer(options)
+    log = ClientLog()
+    with told_unreachable(kafka, log):
+        consumer = Consumer({**options, "logger": log.logger})
         try:
             yield consumer
+        except KafkaException:
+            consumer.poll(0)  # This delivers what librdkafka has logged.
+            raise
         finally:
             consumer.close()
 
 
 @contextmanager
-def told_unreachable(kafka: KafkaCluster) -> Iterator[None]:
+def told_unreachable(kafka: KafkaCluster, log: ClientLog | None = None) -> Iterator[None]:
+    """Turn an error of Kafka's client into KafkaUnreachable, with what the client has logged last."""
     try:
         yield
     except KafkaException as error:
-        raise KafkaUnreachable("Kafka does not answer", where=kafka.bootstrap, found=str(error)) from error
+        reason = error.args[0]
+        found = [reason.str() if isinstance(reason, KafkaError) else str(reason)]
+        if log is not None and log.last is not None:
+            found.append(log.last)
+        raise KafkaUnreachable(
+            "Kafka does not answer", where=kafka.bootstrap, found="; ".join(found)
+        ) from error
 
 
 @contextmanager
 def _admin(kafka: KafkaCluster) -> Iterator[AdminClient]:
     """Yield a client that lives until all answers are there. Raises `KafkaUnreachable`."""
-    with told_unreachable(kafka):
-        # Level 4 are warnings: the library would report each client's end.
-        yield AdminClient({**kafka.client_config, "log_level": 4})
+    log = ClientLog()
+    with told_unreachable(kafka, log):
+        admin = AdminClient(kafka.client_config | {"logger": log.logger})
+        try:
+            yield admin
+        except KafkaException:
+            admin.poll(0)
+            raise

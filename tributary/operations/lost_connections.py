@@ -1,7 +1,7 @@
-"""Restart the connectors of databases that did not answer for a while.
+"""Restart the connectors whose database or schema registry did not answer for a while.
 
-Debezium gives up if the server of a MySQL or MariaDB ends its connection. MSK Connect restarts such a task by
-itself, and the worker on one machine does not."""
+Debezium gives up if the server of a MySQL or MariaDB ends its connection, and Connect if the registry does
+not answer for a new schema. MSK Connect restarts such a task by itself, and a worker of your own does not."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class _Restarts:
 
 @dataclass
 class ConnectionKeeper:
-    """Restarts connectors that failed because a database did not answer, and no others.
+    """Restarts connectors that failed because a database or a registry did not answer, and no others.
 
     tell  gets what a person should know"""
 
@@ -67,7 +67,8 @@ class ConnectionKeeper:
             with suppress(ConnectorUnknown):
                 status = self.connect.status(name)
                 before = self._restarts.setdefault(name, _Restarts())
-                if not status.has_lost_connection:
+                lost = status.lost_peer
+                if lost is None:
                     if status.is_running and now >= before.last + _SECONDS_OF_A_GOOD_RUN:
                         before.count = 0
                     continue
@@ -75,7 +76,7 @@ class ConnectionKeeper:
                     continue
                 if before.count == 0:
                     self.tell(
-                        f"{name} lost its database: {status.failure}. It is restarted until that is back."
+                        f"{name} lost its {lost}: {status.failure}. It is restarted until that is back."
                     )
                 self._restarts[name] = _Restarts(before.count + 1, now)
                 self.connect.restart_failed(name)

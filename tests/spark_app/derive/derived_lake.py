@@ -85,6 +85,14 @@ class DerivedLake:
         ledger = Ledger(topic=f"shop.shop.public.{name}", events=len(rows), deletes=gone)
         self.table(name).write(self.spark.createDataFrame(rows, schema), commit_metadata(ledger))
 
+    def replace(self, name: str, upserts: Iterable[tuple[Any, ...]]) -> None:
+        """Replace all rows of a source's table, as after a change of a column's type."""
+        self._number += 1
+        rows = [(json.dumps({"id": row[0]}), "u", self._number, *row) for row in upserts]
+        schema = f"_key string not null, _op string not null, _seq bigint not null, {self.types[name]}"
+        ledger = Ledger(topic=f"shop.shop.public.{name}", events=len(rows), deletes=0)
+        self.table(name).replace_all(self.spark.createDataFrame(rows, schema), commit_metadata(ledger))
+
     def from_tables(self, name: str) -> FromTables:
         """Open a derived table, as a run does when it starts."""
         (derivation,) = (one for one in self.derivations.ordered if one.name == name)

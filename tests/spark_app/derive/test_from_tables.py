@@ -222,6 +222,26 @@ def test_a_python_function_that_fails_in_its_rows_is_told_and_the_rows_stay(
     assert lake.rows("best") == [(1, 2)]
 
 
+def test_a_source_s_columns_can_come_and_change_their_types(spark: SparkSession, tmp_path: Path) -> None:
+    lake = DerivedLake(spark, tmp_path, _orders("SELECT id, customer FROM orders"), TYPES)
+    lake.write("orders", [(1, 7, Decimal(5))])
+    lake.advance("best")
+    lake.types = {"orders": f"{TYPES['orders']}, note string"}
+    lake.write("orders", [(2, 8, Decimal(5), "new")])
+    lake.advance("best")
+    assert lake.rows("best") == [(1, 7), (2, 8)]
+    lake.text = _orders("SELECT id, customer, note FROM orders")
+    lake.advance("best")
+    assert lake.rows("best") == [(1, 7, None), (2, 8, "new")]
+    lake.types = {"orders": "id bigint, customer string, amount decimal(9,2), note string"}
+    lake.replace("orders", [(1, "seven", Decimal(5), None), (2, "eight", Decimal(5), "new")])
+    lake.advance("best")
+    assert lake.rows("best") == [(1, "seven", None), (2, "eight", "new")]
+    lake.write("orders", [(3, "nine", Decimal(1), "newer")], deletes=[(1, "", Decimal(0), None)])
+    lake.advance("best")
+    assert lake.rows("best") == [(2, "eight", "new"), (3, "nine", "newer")]
+
+
 def test_a_topic_learns_of_rows_that_a_query_with_other_columns_no_longer_has(
     spark: SparkSession, tmp_path: Path
 ) -> None:

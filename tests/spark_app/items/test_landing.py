@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import io
+import json
 import uuid
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -14,10 +18,12 @@ from spark_app.hudi.hudi_table import HudiTable
 from spark_app.positions.dynamodb import ItemLog
 from spark_app.reports import ProgressWriter
 from spark_app.run.loop import Ingest
+from spark_app.run.maintenance import BronzeTables, maintain
 from spark_app.run.outcome_files import OutcomeFiles
 from spark_app.run.pace import Pace
 from spark_app.run.table_runs import TableRuns
 from spark_app.sources.bronze import BronzeSource
+from spark_app.sources.bronze_upkeep import BronzeUpkeep
 from spark_app.sources.event import EVENT, EventSource, OffsetRange
 from spark_app.sources.kinesis.lander import Lander
 from spark_app.sources.kinesis.landing import Landed, Landing, chunks_of, ends_of
@@ -203,3 +209,48 @@ def test_an_ingest_and_a_rebuild_apply_what_has_landed_and_a_loss_blocks_the_tab
     assert outcome is not None
     assert outcome.state == "blocked"
     assert "has deleted records" in outcome.what
+
+
+def test_maintenance_merges_the_records_removes_old_ones_and_keeps_the_places(
+    landing: Landing, tmp_path: Path
+) -> None:
+    spark = landing.spark
+    table = TableIngest(
+        name="shop.dynamodb.orders",
+        topic="orders",
+        source=BronzeSource(spark, landing.table),
+        hudi=HudiTable(spark, str(tmp_path / "silver"), "orders", TablePolicy(buckets=1)),
+        quarantine_path=str(tmp_path / "quarantine"),
+        log=ItemLog(),
+        items=ItemRules(),
+        deleted_path=str(tmp_path / "deleted"),
+    )
+    places = StreamPlaces("2026").with_shards((Shard("s0"),))
+    for number in range(8):
+        places = landing.land(
+            places, [Landed(ShardPlace(0, "s0", str(number)), (_record(number, "orders"),))]
+        )
+    extent = table.source.extents(frozenset({"orders"}))["orders"]
+    table.recover()
+    table.apply(table.pending(extent, 100))
+    places = landing.land(places, [Landed(ShardPlace(0, "s0", "9"), (_record(9, "orders"),))])
+    upkeep = BronzeUpkeep(spark, landing.table)
+    bronze = BronzeTables(table.source, [upkeep], lambda _: upkeep)
+    out = io.StringIO()
+
+    def run(retention: timedelta | None) -> list[dict[str, Any]]:
+        out.seek(out.truncate(0))
+        assert maintain(bronze, lambda _: table, retention, ProgressWriter(out), OutcomeFiles(spark))
+        return [json.loads(line) for line in out.getvalue().splitlines()]
+
+    (served,) = run(None)
+    assert (served["table"], served["merged_files"]) == ("shop_records", 9)
+    assert spark.table(landing.table).count() == 9
+    assert landing.read_places() == places
+
+    trimmed = next(found for found in run(timedelta(seconds=1)) if found["event"] == "trimmed")
+    assert trimmed["kept_from"] == {"0": 8}
+    assert landing.read_places() == places
+    assert [row["k_offset"] for row in spark.table(landing.table).collect()] == [8]
+    table.apply(table.pending(table.source.extents(frozenset({"orders"}))["orders"], 100))
+    assert table.ledger.positions == {0: 9}

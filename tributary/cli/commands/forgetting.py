@@ -109,7 +109,8 @@ def maintain(
     """Keep bronze small: remove old events, merge small files, and remove snapshots that nobody needs.
 
     Events go once they are older than [bronze].retention in the lake file, and their table has applied them.
-    Without that entry all events stay. The sink keeps writing meanwhile, but no ingest may run.
+    Without that entry all events stay. The sink keeps writing meanwhile, but no ingest may run. Bronze has a
+    table of its own for each DynamoDB source. All of this is done there, too.
     """
     from spark_app.reports import BronzeServiced, Trimmed
     from tributary.cli.run_watch import watch_run
@@ -133,8 +134,9 @@ def maintain(
     for report in reports:
         if isinstance(report, BronzeServiced):
             _say(
-                f"Bronze: {report.merged_files:,} small files merged, {report.expired_snapshots:,} snapshots "
-                f"and {report.orphan_files:,} files without a snapshot removed."
+                f"Bronze, {report.table}: {report.merged_files:,} small files merged, "
+                f"{report.expired_snapshots:,} snapshots and {report.orphan_files:,} files without a "
+                "snapshot removed."
             )
     if not reports:
         _say("Bronze holds no events yet.")

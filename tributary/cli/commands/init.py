@@ -44,8 +44,8 @@ def init(
     """Look at a database, and write a lake file for it.
 
     The command shows which tables the lake can take, and why it cannot take the others. It proposes keys for
-    tables without a primary key, and buckets for large ones. Comments in the file name the columns that look
-    personal. The command changes nothing in the database, and never overwrites a file.
+    tables without a primary key, and buckets for large ones. Comments in the file propose to mask the
+    columns that look personal. The command changes nothing in the database, and never overwrites a file.
 
     The password is not in the file, which names an environment variable instead. The command reads the
     password from that variable, or asks for it.
@@ -163,8 +163,8 @@ def _print(look: FirstLook, lake: Path) -> None:
     if len(look.tables) > len(shown):
         output.print(f"… and {len(look.tables) - len(shown):,} more", highlight=False)
     for table in look.tables:
-        for problem in table.problems:
-            _say(f"\n{'.'.join(table.name)} is left out. {problem}")
+        if table.problems:
+            _say(f"\n{'.'.join(table.name)} is left out: {' '.join(table.problems)}")
     for problem in look.problems:
         _say(f"\nTo do before the first start: {problem}", style="red")
     for remark in look.remarks:

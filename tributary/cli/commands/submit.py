@@ -100,6 +100,8 @@ def submit(
 
     _check_usage(operation, tables or (), events_from, since_snapshot, follow)
     the_lake = read_lake(lake, environment)
+    with worded_for_aws():
+        _check_lake(the_lake, operation, tables or (), events_from)
     try:
         with worded_for_aws(), aws_session(the_lake, lake) as session:
             deployed = DeployedLake(the_lake, session)
@@ -108,7 +110,10 @@ def submit(
             if operation == "stop":
                 _stop(place, wait, dry_run, as_json)
             else:
-                job = _job(deployed, operation, tables or (), events_from, since_snapshot, follow)
+                named = tables or ()
+                if operation != "derive" and named:
+                    named = [str(table) for table in deployed.resolve_tables(named)]
+                job = _job(the_lake, operation, named, events_from, since_snapshot, follow)
                 needs_preflight = operation == "follow" and not without_preflight
                 _submit(deployed, job, wait, dry_run, as_json, needs_preflight=needs_preflight)
     except (NoCredentials, NotDeployed) as error:
@@ -127,16 +132,13 @@ def _print_plan(
     why: TributaryError,
 ) -> None:
     """Print the request as far as the lake file determines it. `why` says why the stacks cannot be asked."""
-    from tributary.aws.spark_submit import Job
     from tributary.cli.aws.planned_lake import planned_start, planned_stop
 
     assert lake.aws is not None
     if operation == "stop":
         call = planned_stop(lake, lake.aws)
-    elif operation == "follow":
-        call = planned_start(lake, lake.aws, Job("ingest", follow=True, source=source))
     else:
-        job = Job(operation, follow, tuple(tables), source, since_snapshot)
+        job = _job(lake, operation, tables, source, since_snapshot, follow)
         call = planned_start(lake, lake.aws, job)
     _print_call(call)
     about = (
@@ -176,8 +178,27 @@ def _check_usage(
         raise typer.BadParameter("expected kafka, bronze or files:s3://…", param_hint="--from")
 
 
+def _check_lake(lake: Lake, operation: Operation, tables: Sequence[str], source: str | None) -> None:
+    """Raise an error if the lake file alone shows that the operation cannot run."""
+    from tributary.cli.commands.derive import known_names
+    from tributary.operations.aws.bronze_changes import require_changeable_bronze
+
+    if operation == "derive":
+        known_names(lake, tables)
+    if operation == "maintain":
+        require_changeable_bronze(lake)
+    default = "bronze" if operation in ("rebuild", "replay") else "kafka"
+    if lake.aws is not None and lake.aws.connect.sink is not None and (source or default) == "bronze":
+        raise TributaryError(
+            f"{operation} cannot read bronze as a table, because another sink writes it",
+            where=f"lake {lake.name}, entry [aws.connect.sink]",
+            expected="--from kafka, or --from files: with the place in the bronze bucket where that sink "
+            "writes, such as files:s3://…/topics",
+        )
+
+
 def _job(
-    deployed: DeployedLake,
+    lake: Lake,
     operation: Start,
     tables: Sequence[str],
     source: str | None,
@@ -188,29 +209,10 @@ def _job(
     from tributary.cli.commands.derive import known_names
 
     if operation == "derive":
-        return Job("derive", follow=follow, tables=known_names(deployed.lake, tables))
-
-    _check_source(deployed, operation, source)
+        return Job("derive", follow=follow, tables=known_names(lake, tables))
     if operation == "follow":
         return Job("ingest", follow=True, source=source)
-    names = tuple(map(str, deployed.resolve_tables(tables))) if tables else ()
-    return Job(operation, tables=names, source=source, since_snapshot=since_snapshot)
-
-
-def _check_source(deployed: DeployedLake, operation: Start, source: str | None) -> None:
-    """Raise an error if the operation reads or changes bronze's Iceberg table and cannot."""
-    from tributary.operations.aws.bronze_changes import require_changeable_bronze
-
-    if operation == "maintain":
-        require_changeable_bronze(deployed.lake)
-    default = "bronze" if operation in ("rebuild", "replay") else "kafka"
-    if deployed.session.aws.connect.sink is not None and (source or default) == "bronze":
-        raise TributaryError(
-            f"{operation} cannot read bronze as a table, because another sink writes it",
-            where=f"lake {deployed.lake.name}, entry [aws.connect.sink]",
-            expected="--from kafka, or --from files: with the place where that sink writes, such as "
-            f"files:{deployed.addresses.bronze}/topics",
-        )
+    return Job(operation, tables=tuple(tables), source=source, since_snapshot=since_snapshot)
 
 
 def _submit(

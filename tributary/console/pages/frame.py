@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -165,4 +166,6 @@ def cell(value: Any) -> Any:
         return value if abs(value) < 2**53 else str(value)
     if isinstance(value, bytes):
         return value.decode() if value.isascii() else value.hex()
+    if isinstance(value, list | dict):
+        return json.dumps(value, ensure_ascii=False, default=str)
     return str(value)

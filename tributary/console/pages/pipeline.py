@@ -116,7 +116,8 @@ def _way_of_a_row(console: Console, view: LakeView) -> None:
         with _hop("Kafka", view.pipeline.kafka):
             if view.pipeline.kafka is not None:
                 _state(view.pipeline.kafka)
-            ui.label(f"{counted(behind, 'event')} behind")
+            if view.problem is None:
+                ui.label(f"{counted(behind, 'event')} behind")
             if rates is not None:
                 ui.label(f"{rates.entered:,.0f} events/s come")
         _arrow()
@@ -132,16 +133,20 @@ def _way_of_a_row(console: Console, view: LakeView) -> None:
                 )
         _arrow()
         with _hop("Silver", path="/tables"):
-            ui.label(counted(len(commits), "table"))
-            ui.label(f"last commit {ago(last)}")
-            ui.label(f"fresh p95 {milliseconds(max(fresh, default=None))}")
+            if view.problem is None:
+                ui.label(counted(len(commits), "table"))
+                ui.label(f"last commit {ago(last)}")
+                ui.label(f"fresh p95 {milliseconds(max(fresh, default=None))}")
+            else:
+                ui.label("not known now")
 
 
 def _hop(title: str, part: Part | None = None, path: str | None = None) -> Any:
     """Return a part of the way. Its title leads to its page, or to its log."""
     if part is not None and part.log is not None:
         path = _log_path(part.log)
-    card = ui.card().classes("grow basis-0 min-w-36 gap-1")
+    # A name such as that of a slot can be longer than a line.
+    card = ui.card().classes("grow basis-0 min-w-36 gap-1").style("overflow-wrap: anywhere")
     with card:
         if path is None:
             ui.label(title).classes("font-bold")

@@ -35,15 +35,44 @@ _SPARKLINE = """params => {
 }"""
 """Draws the numbers of a cell as a line from 0 up. AG Grid's own sparklines are not free."""
 
+_NAME = """params => {
+  const name = document.createElement('span');
+  for (const part of params.value.split(/(?<=[._])/)) name.append(part, document.createElement('wbr'));
+  return name;
+}"""
+"""Lets a line of a name end after a dot or an underscore."""
+
 _ENTER = """params => {
   if (params.event.key === 'Enter') window.location.href = `/table/${encodeURIComponent(params.data.table)}`;
 }"""
 
 _NO_ROWS = "No table yet. If this does not change, see the page Pipeline."
 
-_NUMBER = {"type": "numericColumn", "flex": 1}
+_NUMBER = {
+    "type": "numericColumn",
+    "flex": 1,
+    ":valueFormatter": "params => params.value == null ? '' : params.value.toLocaleString('en-US')",
+}
+_WHOLE_NAME = {
+    "display": "flex",
+    "align-items": "center",
+    "font-size": "12px",
+    "line-height": "13.5px",
+    "white-space": "normal",
+    "overflow-wrap": "anywhere",
+}
+"""Names of a source's tables begin alike, so their ends must not be cut. A row has room for three lines."""
 _COLUMNS: list[Row] = [
-    {"headerName": "table", "field": "table", "filter": "agTextColumnFilter", "flex": 3, "minWidth": 180},
+    {
+        "headerName": "table",
+        "field": "table",
+        "filter": "agTextColumnFilter",
+        "cellStyle": _WHOLE_NAME,
+        ":cellRenderer": _NAME,
+        "tooltipField": "table",
+        "flex": 3,
+        "minWidth": 180,
+    },
     {"headerName": "state", "field": "state", "filter": "agTextColumnFilter", "flex": 2, "minWidth": 100},
     {"headerName": "events behind", "field": "behind", **_NUMBER, "minWidth": 85},
     {"headerName": "in quarantine", "field": "quarantined", **_NUMBER, "minWidth": 105},
@@ -79,7 +108,10 @@ def add(console: Console) -> None:
     @ui.page("/tables", response_timeout=PATIENCE_SECONDS)
     async def show() -> None:
         with page_frame(console, "Tables"):
-            rows = rows_of(await console.view(), console.trends)
+            view = await console.view()
+            rows = rows_of(view, console.trends)
+            problem = ui.label().classes("text-negative")
+            _show_problem(problem, view)
             ui.label(
                 "The tables that need somebody come first. A click on a table, or Enter, shows its commits. "
                 "A click on a title sorts."
@@ -109,12 +141,22 @@ def add(console: Console) -> None:
 
             async def look() -> None:
                 nonlocal rows
-                now = rows_of(await console.view(), console.trends)
+                view = await console.view()
+                _show_problem(problem, view)
+                if view.problem is not None:
+                    return  # The page keeps what it knows.
+                now = rows_of(view, console.trends)
                 if changes := changes_of(rows, now):
                     grid.run_grid_method("applyTransactionAsync", changes)
                 rows = now
 
             ui.timer(console.shown.seconds, look)
+
+
+def _show_problem(label: ui.label, view: LakeView) -> None:
+    """Show why the tables cannot be read, if they cannot."""
+    label.set_text(f"The tables cannot be read now: {view.problem}")
+    label.set_visibility(view.problem is not None)
 
 
 def changes_of(before: Mapping[str, Row], now: Mapping[str, Row]) -> Mapping[str, Sequence[Row]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator
 
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 class MySqlSource(BinlogSource):
     """The databases of a MySQL server."""
+
+    section_on_aws: ClassVar[str | None] = "mysql"
 
     engine: Literal["mysql"]
 

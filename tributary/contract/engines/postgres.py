@@ -73,6 +73,8 @@ class PostgresSource(Source):
     is_verifiable: ClassVar[bool] = True
 
     existing: ClassVar[type[ExistingDatabase]] = ExistingPostgres
+    section_on_aws: ClassVar[str | None] = "database"
+    alarms_on_aws: ClassVar[tuple[str, ...]] = ("slot_lag_gb",)
 
     engine: Literal["postgres"]
     database: Database

@@ -55,6 +55,7 @@ class SqlServerSource(Source):
     """One database of a SQL Server."""
 
     existing: ClassVar[type[ExistingDatabase]] = ExistingSqlServer
+    section_on_aws: ClassVar[str | None] = "sqlserver"
 
     engine: Literal["sqlserver"]
     database: Database

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 
 from connectors.engines.database_log import DatabaseLog
 from tributary.contract.alerts import Alerts
+from tributary.contract.errors import TributaryError
 from tributary.contract.remedies import Words
 from tributary.contract.table_name import TableName
 from tributary.local import kafka, s3
@@ -66,6 +67,8 @@ class AlertKeeper:
             try:
                 self.step()
                 self._told = ""
+            except TributaryError as error:
+                self._tell(f"The alerts cannot be evaluated now: {error.text(self.words)}")
             except Exception as error:  # noqa: BLE001  A fault of the alerts must not end the ingest.
                 self._tell(f"The alerts cannot be evaluated now: {type(error).__name__}: {error}")
             self.stop.wait(SECONDS_BETWEEN_LOOKS)

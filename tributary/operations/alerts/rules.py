@@ -10,7 +10,7 @@ from typing import Literal
 from connectors.connect_rest import ConnectorStatus
 from connectors.engines.database_log import DatabaseLog, size_text
 from tributary.contract.alerts import Alerts
-from tributary.contract.remedies import Words, in_words
+from tributary.contract.remedies import ShowQuarantine, Words, in_words
 from tributary.contract.table_name import TableName
 from tributary.local.status import PipelineStatus
 from tributary.operations.snapshots.view import is_different, paragraph
@@ -139,7 +139,8 @@ def _judged(
             if count > rules.quarantine:
                 events = "1 event is" if count == 1 else f"{count:,} events are"
                 text = f"{events} in quarantine, more than {rules.quarantine:,}."
-                yield Alert("quarantine", str(table_name), text)
+                remedy = in_words([ShowQuarantine(str(table_name))], words)
+                yield Alert("quarantine", str(table_name), f"{text} {remedy}")
     for source, log in sorted(observed.logs.items()):
         limit = None if rules.unread_log_gb is None else rules.unread_log_gb * 1e9
         if limit is not None and log.unread is not None and log.unread > limit:

@@ -8,6 +8,7 @@ import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
 from email.message import EmailMessage
+from email.utils import format_datetime, localtime, make_msgid
 from typing import Protocol
 
 import requests
@@ -66,6 +67,9 @@ class Mail:
         message["Subject"] = " ".join(title.split())
         message["From"] = self.smtp.sender
         message["To"] = ", ".join(self.smtp.recipients)
+        # Mail servers take messages without these for spam.
+        message["Date"] = format_datetime(localtime())
+        message["Message-ID"] = make_msgid(domain=self.smtp.sender.rpartition("@")[2] or None)
         message.set_content(text)
         try:
             with self._session() as session:

@@ -101,8 +101,8 @@ def lake_text(look: FirstLook) -> str:
             *_head(look),
             *_source(look),
             *_defaults(),
+            *_about_personal_columns(look),
             *_entries_of_tables(look),
-            *_personal_columns(look),
             "",
         ]
     )
@@ -201,35 +201,55 @@ def _defaults() -> Iterator[str]:
     yield f"buckets = {defaults.buckets}"
 
 
-def _entries_of_tables(look: FirstLook) -> Iterator[str]:
-    for table in look.taken:
-        if not table.key and table.buckets is None:
-            continue
-        yield ""
-        yield f"[table.{_text(str(TableName(look.source, *table.name)))}]"
-        if table.key:
-            yield from _comment("It has no primary key. These columns of a unique index identify its rows.")
-            yield f"key = [{', '.join(map(_text, table.key))}]"
-        if table.buckets is not None:
-            yield from _comment(f"For about {table.facts.rows:,} rows.")
-            yield f"buckets = {table.buckets}"
-
-
-def _personal_columns(look: FirstLook) -> Iterator[str]:
-    found = [
-        (f"{TableName(look.source, *table.name)}.{column}", what)
-        for table in look.taken
-        for column, what in table.personal.items()
-    ]
-    if not found:
+def _about_personal_columns(look: FirstLook) -> Iterator[str]:
+    if not any(table.personal for table in look.taken):
         return
     yield ""
     yield from _comment(
-        "These columns look personal. The lake holds their values as the database does, and everybody who "
-        "may read the lake can see them. Old values stay in bronze."
+        "Some columns below look personal. The lake holds their values as the database does, and everybody "
+        "who may read the lake can see them. Old values stay in bronze. To hide columns, remove the # in "
+        "front of mask, of its lines, and of the table's own line above it, before the first start. `hash` "
+        "in place of `mask` keeps values that can be joined, and `leave_out` sends nothing at all: see "
+        "docs/privacy.md."
     )
-    for column, what in found:
-        yield _plain(f"#   {column}: {what}")
+
+
+def _entries_of_tables(look: FirstLook) -> Iterator[str]:
+    for table in look.taken:
+        entries = [*_key_entry(table), *_buckets_entry(table)]
+        if not entries and not table.personal:
+            continue
+        yield ""
+        # Without an entry, the section is a part of the proposal.
+        yield f"{'' if entries else '# '}[table.{_text(str(TableName(look.source, *table.name)))}]"
+        yield from entries
+        yield from _proposed_mask(table)
+
+
+def _key_entry(table: TableLook) -> Iterator[str]:
+    if table.key:
+        yield from _comment("It has no primary key. These columns of a unique index identify its rows.")
+        yield f"key = [{', '.join(map(_text, table.key))}]"
+
+
+def _buckets_entry(table: TableLook) -> Iterator[str]:
+    if table.buckets is not None:
+        yield from _comment(f"For about {table.facts.rows:,} rows.")
+        yield f"buckets = {table.buckets}"
+
+
+def _proposed_mask(table: TableLook) -> Iterator[str]:
+    """Yield the columns that look personal as an entry in comments. A column of the key cannot be hidden."""
+    key = table.key or table.facts.primary_key
+    hidden = {column: what for column, what in table.personal.items() if column not in key}
+    if hidden:
+        yield "# mask = ["
+        for column, what in hidden.items():
+            yield f"#     {_text(column)},  # {_plain(what)}"
+        yield "# ]"
+    for column, what in table.personal.items():
+        if column in key:
+            yield from _comment(f"{column} looks like {what}, but is in the key, so it stays visible.")
 
 
 def _pattern(table: TableLook) -> TablePattern | None:

@@ -13,6 +13,7 @@ from connectors.engines.survey import SurveyedTable
 from tributary.contract.errors import TributaryError
 from tributary.contract.lake import Lake, parse_lake
 from tributary.contract.remedies import Words
+from tributary.contract.table_name import TableName
 from tributary.operations.first_look.database_url import DatabaseUrl
 from tributary.operations.first_look.lake_text import (
     FirstLook,
@@ -113,7 +114,7 @@ def _with_judgement(engine: AnyEngine, session: Any, look: FirstLook, words: Wor
                 keys[name] = key
                 candidates.pop(name)
             else:
-                problems[name] = (*_problems(refused[name], words), f"Then write key = {list(key)}.")
+                problems[name] = _with_key(_problems(refused[name], words), refused[name].table, key)
     return replace(
         look,
         tables=tuple(
@@ -132,7 +133,14 @@ def _left_out(engine: AnyEngine, session: Any, look: FirstLook) -> Mapping[tuple
 
 
 def _problems(one: LeftOut, words: Words) -> tuple[str, ...]:
-    return tuple(problem.text(words) for problem in one.problems)
+    return tuple(problem.text(words).removeprefix(f"table {one.table}: ") for problem in one.problems)
+
+
+def _with_key(problems: tuple[str, ...], table: TableName, key: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the problems of a table that a key alone does not solve, but that needs one, too."""
+    *others, last = problems
+    columns = ", ".join(f'"{column}"' for column in key)
+    return (*others, f'{last} Then also write [table."{table}"] with key = [{columns}].')
 
 
 def _with_personal_columns(engine: AnyEngine, session: Any, look: FirstLook) -> FirstLook:
