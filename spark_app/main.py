@@ -160,7 +160,7 @@ def _run(
         pauses=PauseFiles(spark, options.quarantine),
         orphans=OrphanFiles(spark, options.quarantine),
         new=NewTables(
-            LookFiles(spark, options.quarantine), options.awaits_checks, partial(_is_routed, lake_file)
+            LookFiles(spark, options.quarantine), options.awaits_checks, partial(_is_in_catalog, lake_file)
         ),
     )
     return Ingest(
@@ -369,9 +369,13 @@ def _name_and_value(text: str) -> tuple[str, str]:
     return name, value
 
 
-def _is_routed(lake_file: WatchedLakeFile, table: TableName) -> bool:
-    sources = lake_file.lake.sources
-    return any(one.name == table.source and one.routes_to(table.schema) for one in sources)
+def _is_in_catalog(lake_file: WatchedLakeFile, topic: str) -> bool:
+    """Return whether the catalog of the topic's source can have its table."""
+    lake = lake_file.lake
+    table = lake.names.table_of_topic(topic, map(lake.source_names, lake.sources))
+    return table is not None and not any(
+        source.name == table.source and source.routes_to(table.schema) for source in lake.sources
+    )
 
 
 def _is_wanted(lake: Lake, named: Set[TableName], table: TableName) -> bool:

@@ -1,4 +1,4 @@
-"""The tables of a run: which topics have one, and which are paused, removed or to be ended a snapshot."""
+"""The tables of a run: which topics have one, which are paused or removed, and whose snapshot has ended."""
 
 from __future__ import annotations
 
@@ -65,8 +65,8 @@ class TableRuns:
             found = {topic: table for topic, table in found.items() if topic not in removed}
         if found and self.new is not None:
             read_again = {} if self.snapshots is None else self.snapshots.read_ended()
-            allowed = self.new.allowed([table.name for table in found.values()], read_again)
-            found = {topic: table for topic, table in found.items() if table.name in allowed}
+            allowed = self.new.allowed({topic: table.name for topic, table in found.items()}, read_again)
+            found = {topic: table for topic, table in found.items() if topic in allowed}
         extents = self.source.extents(frozenset(found)) if found and not self.follow else {}
         for topic, table in sorted(found.items()):
             self.by_topic[topic] = TableRun(table, target=None if self.follow else extents[topic].end)

@@ -11,8 +11,8 @@ from spark_app.run.new_tables import NewTables
 from tributary.contract.source_look import SourceLook
 
 FIT, UNFIT, UNMET = "shop.public.fit", "shop.public.unfit", "shop.public.unmet"
-ROUTED, ELSEWHERE = "shop.events.order", "erp.dbo.orders"
-EVERYTHING = frozenset({FIT, UNFIT, UNMET, ROUTED, ELSEWHERE})
+OF_OTHERS, ELSEWHERE = "shop.events.order", "erp.dbo.orders"
+EVERYTHING = {f"topic.{name}": name for name in (FIT, UNFIT, UNMET, OF_OTHERS, ELSEWHERE)}
 
 
 @dataclass(frozen=True)
@@ -35,8 +35,8 @@ class Looks:
 def test_a_table_is_made_unless_it_is_left_out_or_not_judged_yet(
     waits: bool, read_again: list[str], not_made: set[str]
 ) -> None:
-    new = NewTables(Looks(), waits, is_routed=lambda table: table.schema == "events")
-    assert new.allowed(EVERYTHING, read_again) == EVERYTHING - not_made
+    new = NewTables(Looks(), waits, is_in_catalog=lambda topic: topic != f"topic.{OF_OTHERS}")
+    assert EVERYTHING.keys() - new.allowed(EVERYTHING, read_again) == {f"topic.{name}" for name in not_made}
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"tables": {}, "gone": []}', '{"tables": 3}'])
