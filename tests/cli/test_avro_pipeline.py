@@ -19,6 +19,7 @@ from tests.spark_app.registries import AvroWriter, converters, writings
 from tests.spark_app.test_wire_forms import ALL_PLACES
 from tributary.local.kafka import create_topic
 from tributary.local.pipeline import down
+from tributary.local.process import stop_process
 from tributary.local.state import StateFolder
 
 pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(600)]
@@ -40,6 +41,10 @@ MORE = """
 ALTER TABLE customers ADD COLUMN note text DEFAULT 'none';
 UPDATE customers SET note = NULL WHERE name = 'customer 5';
 INSERT INTO customers VALUES ('customer 7', NULL, NULL), ('customer 8', 'city 8', DEFAULT);
+"""
+LATER = """
+CREATE TABLE later (id integer PRIMARY KEY, note text);
+INSERT INTO later VALUES (1, 'one'), (2, NULL);
 """
 TOPIC = "avro-test.shop.public.customers"
 
@@ -69,6 +74,13 @@ def test_avro_through_a_registry_gives_the_lake_that_the_database_has(tributary:
         with tributary.connect() as connection:
             connection.execute(MORE.encode())
         wait_until(lambda: is_identical(tributary), "the rows that were read again")
+        # The connector needs the registry for the next new schema.
+        assert stop_process("apicurio", StateFolder(tributary.state).run)
+        with tributary.connect() as connection:
+            connection.execute(LATER.encode())
+        wait_until(lambda: "schema registry does not answer" in status_of(tributary), "the reason")
+        tributary.run("up")
+        wait_until(lambda: is_identical(tributary), "the rows after the registry was back")
     finally:
         process.send_signal(signal.SIGINT)
         output, errors = process.communicate(timeout=300)
@@ -133,6 +145,10 @@ def send(tributary: Tributary, writer: AvroWriter, topic: str, things: SourceTab
     for sent in writer.with_headers(topic, records):
         producer.produce(topic, key=sent.key, value=sent.value, headers=list(sent.headers), partition=0)
     assert producer.flush(60) == 0
+
+
+def status_of(tributary: Tributary) -> str:
+    return str(tributary.json("status", status=None))
 
 
 def is_identical(tributary: Tributary) -> bool:

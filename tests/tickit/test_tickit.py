@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import random
 from decimal import Decimal
+from unittest import mock
 
 import pytest
 from hypothesis import given, settings
@@ -110,3 +112,10 @@ def test_an_ordinary_plan_holds_every_ordinary_transaction() -> None:
         workload.retag_event,
         workload.sign_up,
     } <= plan
+
+
+@pytest.mark.parametrize("spared", [0, 10])
+def test_a_plan_picks_every_listing_but_the_spared_ones(spared: int) -> None:
+    exchange = workload.Exchange(mock.Mock(), random.Random(1), spared)
+    exchange.last_listing = 30
+    assert {exchange.pick_listing() for _ in range(1_000)} == set(range(spared + 1, 31))

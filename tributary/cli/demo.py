@@ -43,6 +43,8 @@ LAKE_FILE = "demo-lake.toml"
 
 TRANSACTIONS_A_SECOND = 5.0
 """How fast the shop trades while somebody looks at it: enough to see it move, and little work."""
+LISTINGS_OF_PEOPLE = 10
+"""The first listings, which only people change while the shop trades: the tour follows one of them."""
 _SECONDS_TO_RETRY = 5.0
 
 
@@ -134,7 +136,7 @@ def trading(workspace: Workspace, tell: Callable[[str], None]) -> Iterator[None]
 
     def trade() -> None:
         # The rare transactions come after a share of the plan, so in an endless plan they never come.
-        plan = Plan(sys.maxsize, TRANSACTIONS_A_SECOND)
+        plan = Plan(sys.maxsize, TRANSACTIONS_A_SECOND, spared_listings=LISTINGS_OF_PEOPLE)
         while not stop.is_set():
             try:
                 with shop_errors():

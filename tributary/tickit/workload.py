@@ -27,11 +27,14 @@ Transaction = Callable[["Exchange"], int]
 
 @dataclass(frozen=True)
 class Plan:
-    """The number of transactions, their rate a second (None: as fast as possible), and their seed."""
+    """The number of transactions, their rate a second (None: as fast as possible), and their seed.
+
+    The first `spared_listings` stay as they are, with the tickets sold of them."""
 
     transactions: int
     rate: float | None
     seed: int = 1
+    spared_listings: int = 0
 
 
 @dataclass(frozen=True)
@@ -48,9 +51,10 @@ class Exchange:
     An id is looked up when it is first needed. So the database may lack tables that no transaction uses.
     """
 
-    def __init__(self, connection: Connection, source: random.Random) -> None:
+    def __init__(self, connection: Connection, source: random.Random, spared_listings: int = 0) -> None:
         self.connection = connection
         self.random = source
+        self.spared_listings = spared_listings
         self.now = datetime(2009, 1, 1, 9, tzinfo=UTC)
 
     @cached_property
@@ -86,6 +90,9 @@ class Exchange:
     def pick(self, last: int) -> int:
         return self.random.randrange(last) + 1
 
+    def pick_listing(self) -> int:
+        return self.spared_listings + self.pick(self.last_listing - self.spared_listings)
+
     def row(self, query: LiteralString, *parameters: object) -> Row | None:
         return self.connection.execute(query, parameters).fetchone()
 
@@ -116,7 +123,7 @@ def apply_workload(
     The same plan on the same database makes the same changes. `progress` is called with each transaction's
     name and number of changed rows. `stop` ends the work before the next transaction.
     """
-    exchange = Exchange(connection, random.Random(plan.seed))
+    exchange = Exchange(connection, random.Random(plan.seed), plan.spared_listings)
     counts: Counter[str] = Counter()
     changes = 0
     started = time.monotonic()
@@ -150,7 +157,7 @@ def sell_tickets(exchange: Exchange) -> int:
     listing = exchange.row(
         """SELECT listid, sellerid, eventid, dateid, numtickets, priceperticket FROM listing
         WHERE listid >= %s AND numtickets > 0 ORDER BY listid LIMIT 1 FOR UPDATE""",
-        exchange.pick(exchange.last_listing),
+        exchange.pick_listing(),
     )
     if listing is None:
         return 0
@@ -196,7 +203,7 @@ def change_price(exchange: Exchange) -> int:
         WHERE listid = %s""",
         each,
         each,
-        exchange.pick(exchange.last_listing),
+        exchange.pick_listing(),
     )
 
 
@@ -228,7 +235,9 @@ def list_tickets(exchange: Exchange) -> int:
 def refund_sale(exchange: Exchange) -> int:
     """Delete a sale and offer its tickets again."""
     sale = exchange.row(
-        "DELETE FROM sales WHERE salesid = %s RETURNING listid, qtysold", exchange.pick(exchange.last_sale)
+        "DELETE FROM sales WHERE salesid = %s AND listid > %s RETURNING listid, qtysold",
+        exchange.pick(exchange.last_sale),
+        exchange.spared_listings,
     )
     if sale is None:
         return 0
