@@ -145,7 +145,7 @@ def _hop(title: str, part: Part | None = None, path: str | None = None) -> Any:
     """Return a part of the way. Its title leads to its page, or to its log."""
     if part is not None and part.log is not None:
         path = _log_path(part.log)
-    # A name such as that of a slot can be longer than a line.
+    # What keeps a database's log has a name that can be longer than a line.
     card = ui.card().classes("grow basis-0 min-w-36 gap-1").style("overflow-wrap: anywhere")
     with card:
         if path is None:
