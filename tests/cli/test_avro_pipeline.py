@@ -22,7 +22,7 @@ from tributary.local.pipeline import down
 from tributary.local.process import stop_process
 from tributary.local.state import StateFolder
 
-pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(1200)]
 
 LAKE = """
 [lake]

@@ -81,6 +81,9 @@ def _words(status: str) -> str:
         case "SQL_EXCEPTION":
             return "the database refused a query of the connector; the log of Connect has its message"
         case "UNKNOWN_SCHEMA":
-            return "the connector does not find the table in the database"
+            return (
+                "the connector does not find the table. If the table was a partition or left out when the "
+                "connector was last configured, bring the pipeline up again, and take a new snapshot"
+            )
         case _:
             return f"the connector left the table out: {status or 'no reason given'}"
