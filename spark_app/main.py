@@ -447,7 +447,7 @@ def _bronze(spark: SparkSession, lake: Lake, options: argparse.Namespace) -> Bro
 def _bronze_tables(
     spark: SparkSession, lake: Lake, options: argparse.Namespace, source: EventSource
 ) -> BronzeTables:
-    """Return the table of Kafka's events, and those of the records of each stream of items."""
+    """Return the table with Kafka's events, and the table with the records of each stream of items."""
     of_kafka = BronzeUpkeep(spark, _bronze(spark, lake, options).table)
     of_items = {
         source.name: BronzeUpkeep(spark, lake.names.spark_records_table(source.name))

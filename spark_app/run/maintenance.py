@@ -41,7 +41,7 @@ def maintain(
     outcomes: OutcomeStore,
     removed: frozenset[str] = frozenset(),
 ) -> bool:
-    """Run all of it once, and return whether it succeeded for all tables. The writers go on meanwhile.
+    """Run all of it once, and return whether it succeeded for all tables. The writers keep running.
 
     Without a `retention`, all events stay. `removed` are the topics of tables that the lake has no more.
     """

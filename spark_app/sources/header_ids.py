@@ -27,7 +27,7 @@ _LONG, _INT = 8, 4
 def framed_by_headers(events: DataFrame) -> DataFrame:
     """Return the events as `EVENT`, with each id in front of the record that it is for.
 
-    The bytes are those that the converters write without headers (`spark_app.registry.framing`): eight of a
+    The converters write the same bytes without headers (`spark_app.schema_registry.framing`): eight of a
     global id, or four of a content id."""
     framed = {part: _framed(part) for part in ("key", "value")}
     return events.select(*(framed.get(name, F.col(name)).alias(name) for name in EVENT.names))

@@ -1,4 +1,4 @@
-"""A Kafka that does not answer is told with the reason, and librdkafka prints nothing to the terminal."""
+"""An error about a silent Kafka has the reason, and librdkafka prints nothing to the terminal."""
 
 from __future__ import annotations
 

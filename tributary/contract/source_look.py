@@ -21,8 +21,8 @@ def look_name(source: str) -> str:
 class SourceLook:
     """The tables of a source at the last look, by name: source.schema.table.
 
-    known      those that the look has met: each was judged, or was in the lake before
-    held_back  those of which no table may be made: they were left out, and have not been read again since
+    known      the tables that the look has met: each was judged, or was in the lake before
+    held_back  the tables that the lake must not have: they were left out, and have not been read again since
     """
 
     source: str

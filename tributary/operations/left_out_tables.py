@@ -1,4 +1,4 @@
-"""The tables that a lake on this machine leaves out: those of the last start, and those of later looks."""
+"""The tables that a lake on this machine leaves out: at the last start, and at later looks."""
 
 from __future__ import annotations
 

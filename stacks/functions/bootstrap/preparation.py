@@ -74,7 +74,7 @@ def prepare(database: DataApi, preparation: Preparation, password: str, tell: Te
 def refresh(database: DataApi, preparation: Preparation, tell: Tell = print) -> list[str]:
     """Publish tables that were created in the meantime, and return them. Raises StatementFailed.
 
-    A table that cannot be published is told each time, until it is mended. It stops no other one."""
+    `tell` gets each table that cannot be published, each time until it is mended. It stops no other one."""
     for table in _texts(database.run(preparation.left_out)):
         tell(f"left out: {table}")
     tables = _texts(database.run(preparation.unpublished))

@@ -31,7 +31,7 @@ class LeftOutNote:
 class Look:
     """What was found at a look at a source's catalog.
 
-    tables     those that the lake takes
+    tables     the tables that the lake takes
     gone       the tables that were followed before, and that were not there
     left_out   the tables that the lake cannot take
     held_back  the tables of which no lake table may be made: those left out, as long as the lake has none,

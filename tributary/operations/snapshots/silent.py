@@ -90,7 +90,7 @@ def notice(
 
 
 def _unfit(link: SourceLink, session: Any, new: Collection[TableName]) -> Mapping[TableName, LeftOutNote]:
-    """Return those of the new tables that the lake cannot take. Without new ones, this costs nothing."""
+    """Return the new tables that the lake cannot take. Without new ones, this costs nothing."""
     found = link.engine.check_later_tables(session, link.lake, link.source) if new else ()
     return {
         one.table: LeftOutNote(
