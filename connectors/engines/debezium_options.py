@@ -12,9 +12,13 @@ from tributary.contract.lake import Lake
 from tributary.contract.naming import topic_escape
 from tributary.contract.patterns import OWN_SCHEMA
 from tributary.contract.source import Source
+from tributary.contract.table_name import TableName
 
 SNAPSHOT_CHUNK_ROWS = 8192
 """How many rows an incremental snapshot reads with one query. Debezium holds them in memory."""
+
+READ_TABLES = "table.include.list"
+"""The option with the expression for the tables that a connector reads."""
 
 BY_SCHEMA = "io.debezium.schema.SchemaUnicodeTopicNamingStrategy"
 BY_DATABASE = "io.debezium.schema.DefaultUnicodeTopicNamingStrategy"
@@ -286,6 +290,11 @@ def _predicates(lake: Lake, source: Source, signal_table: str) -> dict[str, str]
             )
         },
     }
+
+
+def reads(config: Mapping[str, str], table: TableName) -> bool:
+    """Return whether a connector with this config reads the table."""
+    return re.fullmatch(config[READ_TABLES], f"{table.schema}.{table.table}") is not None
 
 
 def _pace(topics: TopicPolicy) -> dict[str, str]:

@@ -248,10 +248,10 @@ class Engine(ABC, Generic[SourceT, SessionT]):
         """Find the source's tables that cannot be taken. Raises DatabaseNotReady."""
 
     @abstractmethod
-    def check_later_tables(self, session: SessionT, lake: Lake, source: SourceT) -> tuple[LeftOut, ...]:
+    def check_later_tables(self, session: SessionT, lake: Lake, source: SourceT) -> Checked:
         """Find the tables that cannot be taken, in the session of the connector's user, while it runs.
 
-        A pattern of the lake file may have lost its tables meanwhile.
+        A pattern of the lake file may have lost its tables meanwhile. There are no warnings.
         """
 
     @abstractmethod

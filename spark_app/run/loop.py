@@ -80,7 +80,7 @@ class Ingest:
 
         An unavailable source is an error at the start. Later, the known tables retry."""
         try:
-            self.tables.discover()
+            self.tables.look()
         except PASSING_FAILURES as error:
             if not self.tables:
                 raise
@@ -88,7 +88,6 @@ class Ingest:
                 if run.working is None and not run.is_over:
                     self._failures.retry_later(run, error)
         self.tables.look_for_pauses()
-        self.tables.look_for_snapshots()
         self.tables.record_outcomes()
 
     def _wait_for_work(self) -> None:

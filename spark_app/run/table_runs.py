@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from spark_app.reports import Paused, ProgressWriter, Resumed, Started
@@ -16,6 +16,7 @@ from spark_app.run.snapshot_files import SnapshotStore
 from spark_app.run.table_run import TableRun
 from spark_app.sources.event import EventSource
 from spark_app.table.table_ingest import TableIngest
+from tributary.contract.online_snapshot import Read
 
 
 @dataclass
@@ -48,13 +49,30 @@ class TableRuns:
     def __len__(self) -> int:
         return len(self.by_topic)
 
-    def discover(self) -> None:
-        """Add a table for each new topic.
+    def look(self) -> None:
+        """Add a table for each new topic, and find the online snapshots that have ended.
 
-        Without `follow`, a run takes only the topics at its start, up to their ends at that time.
+        Without `follow`, a run takes only the topics at its start, up to their ends at that time. Raises the
+        errors of the source.
         """
-        if self.by_topic and not self.follow:
-            return
+        ended = self._read_ended()
+        if self.follow or not self.by_topic:
+            self._add_tables({} if ended is None else ended)
+        if ended is not None:
+            for run in self:
+                run.snapshot = ended.get(run.table.name)
+
+    def _read_ended(self) -> Mapping[str, Read] | None:
+        """Return the online snapshots that have ended. None: they cannot be read now."""
+        if self.snapshots is None:
+            return {}
+        try:
+            return self.snapshots.read_ended()
+        except PASSING_FAILURES as error:
+            print(f"Cannot read the records of online snapshots: {error}", file=sys.stderr)
+            return None
+
+    def _add_tables(self, read_again: Collection[str]) -> None:
         found = {
             topic: table
             for topic in self.source.topics() - self.by_topic.keys()
@@ -64,7 +82,6 @@ class TableRuns:
             removed = self.orphans.read_removed()
             found = {topic: table for topic, table in found.items() if topic not in removed}
         if found and self.new is not None:
-            read_again = {} if self.snapshots is None else self.snapshots.read_ended()
             allowed = self.new.allowed({topic: table.name for topic, table in found.items()}, read_again)
             found = {topic: table for topic, table in found.items() if topic in allowed}
         extents = self.source.extents(frozenset(found)) if found and not self.follow else {}
@@ -72,18 +89,6 @@ class TableRuns:
             self.by_topic[topic] = TableRun(table, target=None if self.follow else extents[topic].end)
         if found:
             self.progress.write(Started(tuple(sorted(table.name for table in found.values()))))
-
-    def look_for_snapshots(self) -> None:
-        """Find the online snapshots that have ended. The next look reads records that cannot be read now."""
-        if self.snapshots is None:
-            return
-        try:
-            ended = self.snapshots.read_ended()
-        except PASSING_FAILURES as error:
-            print(f"Cannot read the records of online snapshots: {error}", file=sys.stderr)
-            return
-        for run in self:
-            run.snapshot = ended.get(run.table.name)
 
     def look_for_pauses(self) -> None:
         """Find the tables that are paused. If they cannot be read, that is an error only at the start."""

@@ -179,10 +179,8 @@ class AbacusEngine(Engine[AbacusSource, AbacusSession]):
         left_out = (LeftOut(rusty, (problem,)),) if session.server.has_rust else ()
         return Checked(left_out)
 
-    def check_later_tables(
-        self, session: AbacusSession, lake: Lake, source: AbacusSource
-    ) -> tuple[LeftOut, ...]:
-        return self.check_tables(session, lake, source).left_out
+    def check_later_tables(self, session: AbacusSession, lake: Lake, source: AbacusSource) -> Checked:
+        return self.check_tables(session, lake, source)
 
     def entries_of(self, address: DatabaseAddress) -> SourceEntries:
         frame = {"frame": address.database} if address.database else {}

@@ -14,11 +14,13 @@ from typing import Any, cast
 import pytest
 from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
 
+from connectors.engines.debezium_options import READ_TABLES
 from connectors.engines.definitions import ColumnDefinition, TableDefinition
 from connectors.engines.engine import Awaited
 from spark_app.ledger.ledger import AppliedSnapshot
 from tests.engines.abacus import AbacusServer, AbacusSession
 from tests.engines.lakes import BEADS, lake_with
+from tributary.contract.errors import TributaryError
 from tributary.contract.online_snapshot import (
     Failed,
     Noticed,
@@ -37,10 +39,11 @@ from tributary.operations.kafka_topics import Topic
 from tributary.operations.reconcile.barrier import Patience
 from tributary.operations.reconcile.proof import SourceLink
 from tributary.operations.snapshots import advance as advancing
-from tributary.operations.snapshots import record_files
+from tributary.operations.snapshots import keeper, record_files
 from tributary.operations.snapshots.asking import ReadAgain, read_again
 from tributary.operations.snapshots.notifications import Notification, progress_of
 from tributary.operations.snapshots.record_files import LeftOutNote, RecordFiles, read_reasons
+from tributary.operations.snapshots.renewals import SECONDS_BETWEEN_TRIES, Renewals
 from tributary.operations.snapshots.silent import Finding, ask, notice
 from tributary.operations.snapshots.view import is_different, paragraph, state_of
 from tributary.operations.sourced_lake import SourcedLake
@@ -398,8 +401,95 @@ def test_a_left_out_table_that_is_dropped_is_an_orphan_of_which_no_table_is_made
     assert world.seen.held_back == frozenset(), "without a topic, nothing is left of it"
 
 
+def test_a_table_that_its_connector_does_not_read_is_left_out_until_it_does(world: World) -> None:
+    world.notice()
+    world.server.definitions[RUST] = ONE
+    unread = dataclasses.replace(world.link, read_config=lambda: {READ_TABLES: r"counting\.beads"})
+    found = notice(unread, world.session, world.files, [])
+    assert found == Finding(unread=frozenset({RUST}))
+    assert "does not read it" in read_reasons(world.files, world.link.lake)[RUST]
+    assert world.seen.held_back == {str(RUST)}
+    (request,) = world.notice()
+    assert (request.table, request.reasons) == (RUST, BROUGHT_LATER)
+
+
+def test_a_table_that_a_start_left_out_is_to_be_read_once_it_is_mended(world: World) -> None:
+    at_start = {RUST: "table counter.counting.rust: it was rusty"}
+    link = dataclasses.replace(
+        world.link, left_out=at_start, read_config=lambda: {READ_TABLES: r"counting\.beads"}
+    )
+    world.server.has_rust = True
+    world.server.definitions[RUST] = ONE
+    assert notice(link, world.session, world.files, []) == Finding(), "the first look only takes note"
+    assert notice(link, world.session, world.files, []) == Finding()
+    assert read_reasons(world.files, link.lake) == {RUST: WHY}
+    world.server.has_rust = False
+    assert notice(link, world.session, world.files, []) == Finding(unread=frozenset({RUST}))
+
+
+def test_a_table_for_which_its_database_is_not_prepared_is_left_out_where_that_can_be_mended(
+    world: World,
+) -> None:
+    world.notice()
+    world.server.definitions[RUST] = ONE
+    here = dataclasses.replace(world.link, renew=lambda: None)
+    found = notice(here, world.session, world.files, [])
+    assert found == Finding(unread=frozenset({RUST}))
+    assert "no beam" in read_reasons(world.files, here.lake)[RUST]
+    world.server.is_prepared = True
+    (request,) = notice(here, world.session, world.files, []).requests
+    assert (request.table, request.reasons) == (RUST, BROUGHT_LATER)
+
+
+def test_a_look_renews_the_connector_and_asks_for_what_it_then_reads(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("known_tables", "read_table_folders"):
+        monkeypatch.setattr(keeper, name, lambda *_: ())
+    world.notice()
+    world.server.definitions[RUST] = ONE
+    tables, told = [r"counting\.beads"], list[str]()
+
+    def renew() -> None:
+        tables[:] = [r"counting\..*"]
+        world.server.is_prepared = True
+
+    def linked() -> tuple[SourceLink, ...]:
+        config = {READ_TABLES: tables[0]}
+        return (dataclasses.replace(world.link, read_config=lambda: config, renew=renew),)
+
+    lake = world.sourced_lake
+    found = keeper.notice_changes(
+        cast(SourcedLake, SimpleNamespace(**{**vars(lake), "links": linked})), told.append
+    )
+    assert [request.table for request in found] == [RUST]
+    assert told[0] == f"The connector of counter is started again, because it has to read {RUST} now."
+    assert "left out until now" in told[1]
+
+
+def test_a_renewal_that_fails_is_told_and_tried_again_later_or_for_other_tables(world: World) -> None:
+    now, told, tries = [0.0], list[str](), list[float]()
+
+    def renew() -> None:
+        tries.append(now[0])
+        raise TributaryError("an administrator has to prepare the database")
+
+    link = dataclasses.replace(world.link, renew=renew)
+    renewals = Renewals(told.append, (TributaryError,), lambda: now[0])
+    assert not renewals.renew(link, frozenset({RUST}))
+    assert "an administrator has to prepare" in told[-1]
+    assert not renewals.renew(link, frozenset({RUST}))
+    assert not renewals.renew(link, frozenset())
+    assert tries == [0.0]
+    renewals.renew(link, frozenset({RUST, BEADS}))
+    now[0] += SECONDS_BETWEEN_TRIES
+    renewals.renew(link, frozenset({RUST, BEADS}))
+    assert tries == [0.0, 0.0, SECONDS_BETWEEN_TRIES]
+
+
 def test_the_check_of_tables_costs_nothing_as_long_as_there_is_no_new_one(world: World) -> None:
     world.notice()
+    world.server.said.clear()
     world.notice()
     assert not [said for said in world.server.said if "checks" in said]
     world.server.definitions[TableName("counter", "counting", "new")] = ONE

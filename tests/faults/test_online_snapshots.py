@@ -142,9 +142,10 @@ def test_an_ingest_that_follows_notices_by_itself_and_a_person_decides_about_a_m
             _wait(lambda: _state(at_work, "manual") == "well", "state of a table that is equal again")
             # The table's former self is a table of its own.
             _wait(lambda: "former_blue" in _in_lake_with_rows(at_work), "the table with a new name")
-            # So is the detached partition, but the connector was told not to read it when it was one
-            # (docs/guarantees.md, "Not promised").
-            _run(at_work, "DROP TABLE leaf_1")
+            # So is the detached partition, which the connector was told not to read when it was one.
+            _wait(lambda: "leaf_1" in _in_lake_with_rows(at_work), "the table that was a partition")
+            _run(at_work, "INSERT INTO leaf_1 VALUES (10, 1, 'later')")
+            _wait(lambda: _values(at_work, "leaf_1") == {1: "year 1", 10: "later"}, "its later rows")
             _wait_until_all_are_applied(at_work)
     finally:
         tributary.lake_file.write_text(lake_file)
@@ -190,6 +191,32 @@ def test_a_table_that_is_created_later_and_cannot_be_exact_comes_in_once_it_is_m
             {"k": "001", "v": "three"},
             {"k": "01", "v": "two"},
         ]
+    finally:
+        at_work.follow()
+    at_work.check()
+
+
+def test_a_table_that_a_start_left_out_comes_in_once_it_is_mended(at_work: Pipeline) -> None:
+    tributary = at_work.tributary
+    at_work.end_ingest()
+    _run(
+        at_work,
+        "CREATE TABLE keyless (id int, v text)",
+        "INSERT INTO keyless VALUES (1, 'from before')",
+    )
+    try:
+        (left_out,) = tributary.json("up")["left_out"]
+        assert left_out["table"] == "shop.public.keyless"
+        with _following(at_work):
+            assert _state(at_work, "keyless") == "left out"
+            _run(
+                at_work, "ALTER TABLE keyless ADD PRIMARY KEY (id)", "INSERT INTO keyless VALUES (2, 'then')"
+            )
+            _wait(lambda: "keyless" in _in_lake_with_rows(at_work), "the mended table in the lake")
+            _run(at_work, "INSERT INTO keyless VALUES (3, 'later')")
+            rows = {1: "from before", 2: "then", 3: "later"}
+            _wait(lambda: _values(at_work, "keyless") == rows, "its later rows")
+            _wait(lambda: _state(at_work, "keyless") == "well", "the end of its snapshot")
     finally:
         at_work.follow()
     at_work.check()

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter
 from connectors.engines.engine import LeftOut
 from tributary.contract.lake import Lake
 from tributary.contract.remedies import Words, in_words
+from tributary.contract.source import Source
 from tributary.contract.table_name import TableName
 from tributary.local.state import StateFolder, write_private_file
 
@@ -47,6 +48,14 @@ def write_left_out(state: StateFolder, tables: Collection[LeftOutTable]) -> None
     draft = state.left_out_file.with_suffix(".draft")
     write_private_file(draft, _TABLES.dump_json(tuple(tables), indent=2).decode())
     draft.replace(state.left_out_file)
+
+
+def replace_left_out(
+    state: StateFolder, lake: Lake, source: Source, tables: Iterable[LeftOut], words: Words
+) -> None:
+    """Replace the part of the record that is about one source."""
+    of_others = [one for name, one in read_left_out(state, lake).items() if name.source != source.name]
+    write_left_out(state, [*of_others, *as_records(tables, words)])
 
 
 def read_left_out(state: StateFolder, lake: Lake) -> Mapping[TableName, LeftOutTable]:

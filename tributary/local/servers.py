@@ -157,29 +157,12 @@ class Servers:
     @property
     def topics(self) -> TopicPolicy:
         """The policy of the tables' topics."""
-        return TopicPolicy(max_event_mb=self.lake.max_event_mb or MAX_EVENT_MB)
+        return _topics(self.lake)
 
     @property
     def deployment(self) -> Deployment:
         """The servers' addresses and secrets for the connectors' configs."""
-        secrets = connect.secrets_folder(self.state.connect)
-        return Deployment(
-            kafka=PlaintextKafka(self.settings.kafka_bootstrap),
-            catalog=JdbcCatalog(
-                f"jdbc:postgresql://127.0.0.1:{self.settings.ports.postgres}/{postgres.CATALOG}",
-                postgres.CATALOG_ROLE,
-                DirectorySecret(str(secrets), _CATALOG_SECRET),
-            ),
-            bronze_bucket=self.lake.names.bronze_bucket,
-            databases={
-                source.name: self.database(source).debezium_access(secrets)
-                for source in self.lake.connected_sources
-            },
-            s3_endpoint=S3Endpoint(self.settings.s3_endpoint, s3.REGION),
-            topics=self.topics,
-            hash_salt=DirectorySecret(str(secrets), hash_salt.SECRET) if self.lake.hashes_columns else None,
-            registry=registry_access(self.lake, self.settings, secrets),
-        )
+        return deployment_here(self.lake, self.state, self.settings)
 
     def _worker_secrets(self) -> dict[str, str]:
         databases = [self.database(source) for source in self.lake.connected_sources]
@@ -190,3 +173,29 @@ class Servers:
         if (password := registry_password(self.lake)) is not None:
             secrets[SECRET] = password
         return {name: secret.get_secret_value() for name, secret in secrets.items()}
+
+
+def deployment_here(lake: Lake, state: StateFolder, settings: LocalSettings) -> Deployment:
+    """Return the addresses and secrets of a state folder's servers, for the connectors' configs."""
+    secrets = connect.secrets_folder(state.connect)
+    return Deployment(
+        kafka=PlaintextKafka(settings.kafka_bootstrap),
+        catalog=JdbcCatalog(
+            f"jdbc:postgresql://127.0.0.1:{settings.ports.postgres}/{postgres.CATALOG}",
+            postgres.CATALOG_ROLE,
+            DirectorySecret(str(secrets), _CATALOG_SECRET),
+        ),
+        bronze_bucket=lake.names.bronze_bucket,
+        databases={
+            source.name: SourceDatabase(lake, source, state, settings).debezium_access(secrets)
+            for source in lake.connected_sources
+        },
+        s3_endpoint=S3Endpoint(settings.s3_endpoint, s3.REGION),
+        topics=_topics(lake),
+        hash_salt=DirectorySecret(str(secrets), hash_salt.SECRET) if lake.hashes_columns else None,
+        registry=registry_access(lake, settings, secrets),
+    )
+
+
+def _topics(lake: Lake) -> TopicPolicy:
+    return TopicPolicy(max_event_mb=lake.max_event_mb or MAX_EVENT_MB)

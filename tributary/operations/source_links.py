@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from connectors.connect_rest import ConnectRest
 from tributary.api.event_payloads import EventPayloads
+from tributary.local.connector_renewal import renew_connector
 from tributary.local.databases import SourceDatabase
 from tributary.local.hash_salt import hash_salt
 from tributary.local.left_out import read_left_out
@@ -17,6 +18,7 @@ from tributary.local.spark import SERVICE as SPARK
 from tributary.operations.pauses import pause_files
 from tributary.operations.reconcile.items import ItemLink, dynamodb_client
 from tributary.operations.reconcile.proof import SourceLink
+from tributary.operations.remedy_words import remedy_words
 from tributary.operations.snapshots.keeper import record_files
 from tributary.operations.snapshots.record_files import read_reasons
 
@@ -48,6 +50,10 @@ def source_links(workspace: Workspace) -> tuple[SourceLink, ...]:
                 else None
             ),
             read_left_out_later=partial(read_reasons, record_files(workspace), workspace.lake),
+            read_config=partial(connect.config, workspace.lake.source_names(source).connector),
+            renew=partial(
+                renew_connector, workspace.lake, source, workspace.state, workspace.settings, remedy_words
+            ),
             left_out={name: " ".join(one.reasons) for name, one in left_out.items()},
             payloads=EventPayloads(registry_of(workspace.lake, workspace.settings)),
         )

@@ -114,23 +114,11 @@ def read_table_states(
     paused = {} if "s3" not in running else pause_files(workspace).read()
     verified = {} if files is None else _verified(workspace)
     orphans = {} if files is None else read_orphans(workspace, [lag.table for lag in lags])
-    states = {
-        **{table: TableState(table, None, None) for table in orphans},
-        **{
-            one.table: one
-            for one in table_states((*lags, *derived), outcomes, left_out, ingests=spark.SERVICE in running)
-        },
-    }
+    states = table_states(
+        (*lags, *derived), outcomes, left_out, orphans, records, ingests=spark.SERVICE in running
+    )
     return tuple(
-        replace(
-            state,
-            snapshot=records.get(table),
-            orphan=orphans.get(table),
-            paused=paused.get(table),
-            verified=verified.get(table),
-        )
-        for table, state in sorted(states.items())
-        if table not in orphans or not orphans[table].is_gone
+        replace(state, paused=paused.get(state.table), verified=verified.get(state.table)) for state in states
     )
 
 
@@ -143,11 +131,20 @@ def table_states(
     lags: Sequence[TableLag],
     outcomes: Mapping[TableName, Outcome],
     left_out: Mapping[TableName, LeftOutTable],
+    orphans: Mapping[TableName, Orphan],
+    records: Mapping[TableName, Record],
     *,
     ingests: bool,
 ) -> tuple[TableState, ...]:
-    """Return the states of the tables that any of these knows, by name."""
+    """Return the states of the tables that any of these knows, by name, without orphans that are gone.
+
+    records  the online snapshots that are not over. Of one that a person has to ask for again, the table is
+             shown although the lake does not have it.
+    """
     lag_of = {lag.table: lag for lag in lags}
+    different = {table for table, record in records.items() if is_different(record)}
+    gone = {table for table, orphan in orphans.items() if orphan.is_gone}
+    known = lag_of.keys() | outcomes.keys() | left_out.keys() | orphans.keys() | different
     return tuple(
         TableState(
             table,
@@ -155,8 +152,10 @@ def table_states(
             outcomes.get(table),
             left_out.get(table),
             ingests,
+            snapshot=records.get(table),
+            orphan=orphans.get(table),
             commit=None if lag is None else lag.commit,
             ended=None if lag is None else lag.ended,
         )
-        for table in sorted(lag_of.keys() | outcomes.keys() | left_out.keys())
+        for table in sorted(known - gone)
     )

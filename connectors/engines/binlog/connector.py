@@ -8,6 +8,7 @@ from connectors.deployment import ConnectorConfig, Deployment
 from connectors.engines.binlog.names import server_id, signal_table
 from connectors.engines.debezium_options import (
     BY_DATABASE,
+    READ_TABLES,
     login,
     options_of_all_engines,
     schema_history,
@@ -41,7 +42,7 @@ def render(
                 lake, source, deployment, signal_table(lake, source), BY_DATABASE, mending
             ),
             "database.include.list": source.patterns.debezium_schema_regex,
-            "table.include.list": source.patterns.debezium_regex_without(
+            READ_TABLES: source.patterns.debezium_regex_without(
                 (table.schema, table.table) for table in untaken
             ),
             **_LOSSLESS,

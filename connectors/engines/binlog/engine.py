@@ -33,7 +33,6 @@ from connectors.engines.engine import (
     Checked,
     DatabaseTable,
     Engine,
-    LeftOut,
     Login,
     NotADatabaseUrl,
     ReadOffset,
@@ -157,8 +156,8 @@ class BinlogEngine(Engine[BinlogSource, Session]):
     def check_tables(self, session: Session, lake: Lake, source: BinlogSource) -> Checked:
         return preflight.check_tables(session, lake, source, self.rules)
 
-    def check_later_tables(self, session: Session, lake: Lake, source: BinlogSource) -> tuple[LeftOut, ...]:
-        return preflight.check_later_tables(session, lake, source, self.rules)
+    def check_later_tables(self, session: Session, lake: Lake, source: BinlogSource) -> Checked:
+        return Checked(preflight.check_later_tables(session, lake, source, self.rules))
 
     def prepare(
         self,

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 
 from connectors.certificates import PEM
 from connectors.deployment import ConnectorConfig, DatabaseAccess, Deployment, SecretReference
-from connectors.engines.debezium_options import BY_SCHEMA, login, options_of_all_engines
+from connectors.engines.debezium_options import BY_SCHEMA, READ_TABLES, login, options_of_all_engines
 from connectors.engines.postgres.names import publication, replication_slot, replication_user, signal_table
 from connectors.engines.postgres.preparation import heartbeat_query
 from connectors.engines.postgres.row_filters import row_filters
@@ -41,7 +41,7 @@ def render(
             "slot.max.retries": "60",
             "publication.name": publication(lake, source),
             "publication.autocreate.mode": "disabled",
-            "table.include.list": source.patterns.debezium_regex_without(
+            READ_TABLES: source.patterns.debezium_regex_without(
                 (table.schema, table.table) for table in untaken
             ),
             **_LOSSLESS,

@@ -18,7 +18,6 @@ from connectors.engines.engine import (
     Checked,
     DatabaseTable,
     Engine,
-    LeftOut,
     Login,
     NotADatabaseUrl,
     NotConnected,
@@ -115,10 +114,9 @@ class PostgresEngine(Engine[PostgresSource, psycopg.Connection]):
         published_whole = preflight.warnings_before_publishing(session, lake, source)
         return Checked(found.left_out, found.parts, (*found.warnings, *published_whole))
 
-    def check_later_tables(
-        self, session: psycopg.Connection, lake: Lake, source: PostgresSource
-    ) -> tuple[LeftOut, ...]:
-        return preflight.check_later_tables(session, lake, source)
+    def check_later_tables(self, session: psycopg.Connection, lake: Lake, source: PostgresSource) -> Checked:
+        found = preflight.check_later_tables(session, lake, source)
+        return Checked(found.left_out, found.parts)
 
     def prepare(
         self,

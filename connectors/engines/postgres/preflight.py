@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import psycopg
 from psycopg.rows import class_row
 
-from connectors.engines.engine import LeftOut, all_in_one
+from connectors.engines.engine import all_in_one
 from connectors.engines.postgres.names import (
     HEARTBEAT_SCHEMA,
     HEARTBEAT_TABLE,
@@ -97,9 +97,9 @@ def check_tables(connection: psycopg.Connection, lake: Lake, source: PostgresSou
 
 def check_later_tables(
     connection: psycopg.Connection, lake: Lake, source: PostgresSource
-) -> tuple[LeftOut, ...]:
+) -> PostgresFindings:
     """Find the tables that the lake cannot keep exact, whatever else has become of the database."""
-    return judge_existing(lake, source, _read_facts(connection, lake, source)).left_out
+    return judge_existing(lake, source, _read_facts(connection, lake, source))
 
 
 def _read_facts(connection: psycopg.Connection, lake: Lake, source: PostgresSource) -> list[TableFacts]:

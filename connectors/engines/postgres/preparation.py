@@ -622,12 +622,14 @@ def _publication(lake: Lake, source: PostgresSource) -> str:
             END IF;
             EXECUTE format('ALTER PUBLICATION %I SET TABLE %s{own}',
                            {name}, wanted);
-            RAISE WARNING 'tables created later are published only after another `tributary up`, because '
-                          'publishing whole schemas needs PostgreSQL 15 and a superuser';
+            RAISE WARNING 'tables created later are published one by one, by an ingest that follows or by '
+                          'another `tributary up`, because publishing whole schemas needs PostgreSQL 15 and '
+                          'a superuser';
           END;
           IF unsafe IS NOT NULL THEN
-            RAISE WARNING 'tables created later are published only after another `tributary up`, because '
-                          'publishing the whole schema would also publish %', unsafe;
+            RAISE WARNING 'tables created later are published one by one, by an ingest that follows or by '
+                          'another `tributary up`, because publishing the whole schema would also publish %',
+                          unsafe;
           END IF;
 {_filters(lake, source)}\
           -- Debezium took its snapshot when it created the slot.

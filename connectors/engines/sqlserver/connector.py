@@ -8,6 +8,7 @@ from connectors import certificates
 from connectors.deployment import ConnectorConfig, Deployment
 from connectors.engines.debezium_options import (
     BY_SCHEMA,
+    READ_TABLES,
     login,
     options_of_all_engines,
     schema_history,
@@ -41,7 +42,7 @@ def render(
             "heartbeat.action.query": heartbeat_query(lake, source),
             # Debezium's names of tables begin with the database here.
             "signal.data.collection": f"{source.database}.{OWN_SCHEMA}.{signals}",
-            "table.include.list": source.patterns.debezium_regex_without(
+            READ_TABLES: source.patterns.debezium_regex_without(
                 (table.schema, table.table) for table in untaken
             ),
             **_LOSSLESS,

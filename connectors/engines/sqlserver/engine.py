@@ -16,7 +16,6 @@ from connectors.engines.engine import (
     Checked,
     DatabaseTable,
     Engine,
-    LeftOut,
     Login,
     NotADatabaseUrl,
     ReadOffset,
@@ -117,10 +116,8 @@ class SqlServerEngine(Engine[SqlServerSource, Session]):
     def check_tables(self, session: Session, lake: Lake, source: SqlServerSource) -> Checked:
         return preflight.judge_tables(lake, source, read_tables(session))
 
-    def check_later_tables(
-        self, session: Session, lake: Lake, source: SqlServerSource
-    ) -> tuple[LeftOut, ...]:
-        return preflight.judge_existing(lake, source, read_tables(session))
+    def check_later_tables(self, session: Session, lake: Lake, source: SqlServerSource) -> Checked:
+        return Checked(preflight.judge_existing(lake, source, read_tables(session)))
 
     def prepare(
         self,

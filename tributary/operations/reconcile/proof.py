@@ -43,6 +43,8 @@ class SourceLink:
     left_out     tables that the last start left out, with the reason
     read_left_out_later
                  returns those that later looks have left out, with the reason
+    read_config  returns the connector's config; None: it reads all tables that the patterns match
+    renew        lets the connector read the tables that the check of the source takes now, if it can
     read_paused  returns the tables that somebody has paused
     hash_salt    returns the salt of hashed columns; None: no table has any
     payloads     reads what the connector sends
@@ -57,6 +59,8 @@ class SourceLink:
     read_offset: ReadOffset
     left_out: Mapping[TableName, str] = field(default_factory=dict)
     read_left_out_later: Callable[[], Mapping[TableName, str]] = dict
+    read_config: Callable[[], Mapping[str, str] | None] = lambda: None
+    renew: Callable[[], None] | None = None
     read_paused: Callable[[], Collection[TableName]] = frozenset
     hash_salt: Callable[[], SecretStr] | None = None
     payloads: EventPayloads = field(default_factory=EventPayloads)

@@ -18,7 +18,8 @@ from tributary.operations.reconcile.barrier import Patience
 from tributary.operations.reconcile.proof import SourceLink
 from tributary.operations.snapshots.advance import advance
 from tributary.operations.snapshots.record_files import RecordFiles
-from tributary.operations.snapshots.silent import notice
+from tributary.operations.snapshots.renewals import Renewals
+from tributary.operations.snapshots.silent import Finding, notice
 from tributary.operations.sourced_lake import Failures, OpenedLake, SourcedLake, passing_errors
 
 SECONDS_BETWEEN_STEPS = 1.0
@@ -43,12 +44,10 @@ def notice_changes(lake: SourcedLake, tell: Callable[[str], None] = lambda _: No
 
     Decisions about orphans that the lake follows again are forgotten. `tell` gets what was found to be read
     again or left out. Raises the errors of the databases, Kafka and S3."""
-    return _noticed(lake, known_tables(lake), tell)
+    return _noticed(lake, known_tables(lake), Renewals(tell, passing_errors(lake)))
 
 
-def _noticed(
-    lake: SourcedLake, known: Collection[TableName], tell: Callable[[str], None]
-) -> tuple[Request, ...]:
+def _noticed(lake: SourcedLake, known: Collection[TableName], renewals: Renewals) -> tuple[Request, ...]:
     files, decisions = record_files(lake), _orphan_files(lake)
     found: list[Request] = []
     decided = decisions.read()
@@ -58,20 +57,36 @@ def _noticed(
     followed = {*known, *stored, *decided}
     failures = Failures(lake)
     for link in lake.links():
-        with failures.one_source(), link.connect() as session:
-            finding = notice(link, session, files, followed, stored)
+        with failures.one_source():
+            finding = _look_at(link, files, followed, stored)
+            if renewals.renew(link, finding.unread):
+                # What the start leaves out has been written anew.
+                (renewed,) = (one for one in lake.links() if one.source.name == link.source.name)
+                finding = _together(finding, _look_at(renewed, files, followed, stored))
             found += finding.requests
             for table, note in finding.left_out.items():
                 reasons = (reason.removeprefix(f"table {table}: ") for reason in note.reasons)
-                tell(f"{table} is left out: {' '.join((*reasons, *note.remedies))}")
+                renewals.tell(f"{table} is left out: {' '.join((*reasons, *note.remedies))}")
     for request in found:
-        tell(described(request))
+        renewals.tell(described(request))
     gone = files.read_gone(lake.lake)
     for table in decided:
         if why_orphan(lake.lake, gone, table) is None:
             decisions.forget(table)
     failures.raise_all()
     return tuple(found)
+
+
+def _look_at(
+    link: SourceLink, files: RecordFiles, followed: Collection[TableName], stored: Collection[TableName]
+) -> Finding:
+    with link.connect() as session:
+        return notice(link, session, files, followed, stored)
+
+
+def _together(earlier: Finding, later: Finding) -> Finding:
+    """Return the findings of two looks at a source."""
+    return Finding((*earlier.requests, *later.requests), {**earlier.left_out, **later.left_out}, later.unread)
 
 
 def _orphan_files(opened: OpenedLake) -> OrphanFiles:
@@ -92,8 +107,12 @@ class SnapshotKeeper:
     tell: Callable[[str], None]
     stop: threading.Event = field(default_factory=threading.Event)
     _met: frozenset[TableName] = field(default=frozenset(), init=False)
+    _renewals: Renewals = field(init=False)
     _next_look: float = field(default=0.0, init=False)
     _next_glance: float = field(default=0.0, init=False)
+
+    def __post_init__(self) -> None:
+        self._renewals = Renewals(self.tell, passing_errors(self.lake))
 
     def step(self) -> Mapping[TableName, Record]:
         """Take each snapshot as far as it can get now, and return the records of all tables.
@@ -141,7 +160,7 @@ class SnapshotKeeper:
         known = frozenset(known_tables(self.lake))
         if now >= self._next_look or not known <= self._met:
             self._next_look = now + SECONDS_BETWEEN_LOOKS
-            _noticed(self.lake, known, self.tell)
+            _noticed(self.lake, known, self._renewals)
             self._met = known
 
     def _problem_of(self, work: Callable[[], object]) -> list[str]:

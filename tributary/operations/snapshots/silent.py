@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import uuid4
 
+from connectors.engines.debezium_options import reads
 from connectors.engines.definitions import SilentChanges, TableDefinition, silent_changes
+from connectors.engines.engine import Checked, DatabaseNotReady, LeftOut
+from tributary.contract.errors import TributaryError
 from tributary.contract.online_snapshot import Noticed, Read, Reading, Record, Request, Requested
-from tributary.contract.remedies import in_words, plain_words
+from tributary.contract.remedies import BringUp, in_words, plain_words, remedies_of
 from tributary.contract.table_name import TableName
 from tributary.operations.reconcile.proof import SourceLink
 from tributary.operations.snapshots.record_files import LeftOutNote, Look, RecordFiles
@@ -18,6 +21,9 @@ from tributary.operations.snapshots.record_files import LeftOutNote, Look, Recor
 ADDED = SilentChanges(("some of its rows can have come before it was followed",))
 BACK = SilentChanges(("it was not in its source for a while",))
 TAKEN = SilentChanges(("it was left out until now",))
+UNREAD = LeftOutNote(
+    ("its connector does not read it yet.",), (in_words(remedies_of([BringUp()]), plain_words),)
+)
 
 
 @dataclass(frozen=True)
@@ -26,10 +32,12 @@ class Finding:
 
     requests  the snapshots that were asked for
     left_out  new tables that the lake cannot take
+    unread    tables that the lake can take, and that their connector does not read
     """
 
     requests: tuple[Request, ...] = ()
     left_out: Mapping[TableName, LeftOutNote] = field(default_factory=dict)
+    unread: frozenset[TableName] = frozenset()
 
 
 def notice(
@@ -41,21 +49,24 @@ def notice(
 ) -> Finding:
     """Compare the source's tables with the last look, judge the new ones, and ask for snapshots.
 
-    The first look only takes note. A new table that cannot be taken is left out until a later look finds it
-    mended. A table that is left out, or was at the last start, counts as not there. The records of tables
-    that are not there are removed.
+    The first look asks for none. A new table that cannot be taken is left out until a later look finds it
+    mended. So is one that its connector does not read yet: it was a partition or was left out at the last
+    start, or the database has to be prepared for it. A table that is left out counts as not there. The
+    records of tables that are not there are removed.
 
     A table in `followed`, which has a topic or is in the lake, is an orphan if it is gone. One that comes
     back is read again. Routed events have a topic but no table of their own. `stored` are the tables in the
     lake. `session` is the connector's user's. Raises the errors of the database and of S3."""
     source, before = link.source.name, files.read_look(link.source.name)
-    defined = {
-        table: definition
-        for table, definition in link.engine.read_definitions(session, link.lake, link.source).items()
-        if table not in link.left_out
-    }
-    unfit = {} if before is None else _unfit(link, session, defined.keys() - before.tables.keys())
-    now = {table: definition for table, definition in defined.items() if table not in unfit}
+    defined = link.engine.read_definitions(session, link.lake, link.source)
+    at_start = {table: LeftOutNote((reason,)) for table, reason in link.left_out.items()}
+    new = defined.keys() - (frozenset() if before is None else before.tables.keys())
+    checked = _checked(link, session, new)
+    unfit = _notes(checked.left_out, new)
+    unread = _unread(link, new - unfit.keys()) or _unsent(link, session, new - unfit.keys(), checked)
+    left_out = {**at_start, **unfit, **unread}
+    left_out = {table: note for table, note in left_out.items() if table.source == source}
+    now = {table: definition for table, definition in defined.items() if table not in left_out}
     requests = () if before is None else tuple(_requests(link, session, before, now, followed))
     records = dict(files.read())
     for table in [one for one in records if one.source == source and one not in now]:
@@ -68,8 +79,6 @@ def notice(
             record = _record(link, request if known is None else _together(known.request, request))
             files.write(record)
             records[request.table] = record
-    left_out = {**{table: LeftOutNote((reason,)) for table, reason in link.left_out.items()}, **unfit}
-    left_out = {table: note for table, note in left_out.items() if table.source == source}
     gone = frozenset(
         table
         for table in followed
@@ -85,21 +94,45 @@ def notice(
     )
     if before != (look := Look(now, gone, left_out, held_back)):
         files.write_look(source, look)
-    known_before = {} if before is None else before.left_out
-    return Finding(requests, {table: note for table, note in unfit.items() if table not in known_before})
+    told_before = at_start.keys() | (frozenset() if before is None else before.left_out.keys())
+    told = {table: note for table, note in unfit.items() if table not in told_before}
+    return Finding(requests, told, frozenset(unread))
 
 
-def _unfit(link: SourceLink, session: Any, new: Collection[TableName]) -> Mapping[TableName, LeftOutNote]:
-    """Return the new tables that the lake cannot take. Without new ones, this costs nothing."""
-    found = link.engine.check_later_tables(session, link.lake, link.source) if new else ()
-    return {
-        one.table: LeftOutNote(
-            tuple(problem.reason for problem in one.problems),
-            tuple(in_words(problem.remedies, plain_words) for problem in one.problems),
-        )
-        for one in found
-        if one.table in new
-    }
+def _checked(link: SourceLink, session: Any, new: Collection[TableName]) -> Checked:
+    """Check the source's tables. Without new ones, this costs nothing."""
+    return link.engine.check_later_tables(session, link.lake, link.source) if new else Checked()
+
+
+def _notes(left_out: Iterable[LeftOut], new: Collection[TableName]) -> Mapping[TableName, LeftOutNote]:
+    """Return the new tables that the lake cannot take."""
+    return {one.table: _note(*one.problems) for one in left_out if one.table in new}
+
+
+def _note(*problems: TributaryError) -> LeftOutNote:
+    return LeftOutNote(
+        tuple(problem.reason for problem in problems),
+        tuple(in_words(problem.remedies, plain_words) for problem in problems),
+    )
+
+
+def _unread(link: SourceLink, new: Collection[TableName]) -> Mapping[TableName, LeftOutNote]:
+    """Return the new tables that the connector's config leaves out. Without new ones, this costs nothing."""
+    config = link.read_config() if new else None
+    return {} if config is None else {table: UNREAD for table in new if not reads(config, table)}
+
+
+def _unsent(
+    link: SourceLink, session: Any, new: Collection[TableName], checked: Checked
+) -> Mapping[TableName, LeftOutNote]:
+    """Return the new tables, if the database is not prepared for one of them, and that can be mended here."""
+    if not new or link.renew is None:
+        return {}
+    try:
+        link.engine.check_prepared(session, link.lake, link.source, checked.untaken)
+    except DatabaseNotReady as error:
+        return dict.fromkeys(new, _note(error))
+    return {}
 
 
 def _is_held_back(

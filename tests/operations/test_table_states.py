@@ -1,0 +1,26 @@
+"""The states of tables name every table that needs a person, also one that the lake does not have."""
+
+from __future__ import annotations
+
+import pytest
+
+from tributary.contract.online_snapshot import Failed, Noticed, Record, Request, Requested
+from tributary.contract.table_name import TableName
+from tributary.operations.table_states import TableState, table_states
+
+TABLE = TableName("shop", "public", "orders")
+REQUEST = Request("id", TABLE, ("some of its rows can have come before it was followed",), 0)
+
+
+def _states(record: Record) -> tuple[TableState, ...]:
+    return table_states((), {}, {}, {}, {TABLE: record}, ingests=True)
+
+
+@pytest.mark.parametrize("record", [Failed(REQUEST, "the connector cannot read it"), Noticed(REQUEST)])
+def test_a_table_that_is_not_in_the_lake_and_has_to_be_read_by_hand_is_shown(record: Record) -> None:
+    (state,) = _states(record)
+    assert (state.table, state.state, state.is_well) == (TABLE, "differs", False)
+
+
+def test_a_table_whose_first_events_are_on_their_way_is_not_shown_yet() -> None:
+    assert _states(Requested(REQUEST)) == ()
