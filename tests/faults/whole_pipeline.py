@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import signal
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,6 +19,7 @@ from rich.console import Console
 from tests.cli.random_transactions import MORE_OF_THE_LAKE_FILE, create_tables, transact
 from tests.cli.test_whole_pipeline import Tributary, s3_of
 from tests.faults.injected import Harm, Injected
+from tests.faults.processes import family_of, kill_family, paused_family
 from tests.faults.s3_faults import FaultyS3, faulty_s3
 from tests.local.landed import PATIENCE_SECONDS, wait_until
 from tests.soak import SOAKS
@@ -27,7 +27,6 @@ from tributary.contract.errors import TributaryError
 from tributary.local import spark
 from tributary.local.databases import DatabaseUnreachable
 from tributary.local.pipeline import down
-from tributary.local.process import read_process
 from tributary.local.state import LocalSettings, StateFolder, choose_ports
 from tributary.operations.kafka_topics import read_topic_ends
 from tributary.operations.runs.ingest_run import IngestFailed, IngestRun, start_ingest
@@ -91,19 +90,11 @@ class Pipeline:
 
     def processes(self, name: str) -> list[psutil.Process]:
         """Return the running server or app with this name, and all its children."""
-        record = read_process(name, self.state.run)
-        assert record is not None, f"{name} does not run"
-        parent = psutil.Process(record.pid)
-        return [parent, *parent.children(recursive=True)]
+        return family_of(name, self.state)
 
     def kill(self, process: str) -> None:
         """Kill the process and all its children with SIGKILL. Return when they are gone."""
-        family = self.processes(process)
-        for member in family:
-            with suppress(psutil.NoSuchProcess):
-                member.send_signal(signal.SIGKILL)
-        psutil.wait_procs(family, timeout=10)
-        assert read_process(process, self.state.run) is None
+        kill_family(process, self.state)
         if process == spark.SERVICE and self._ingest is not None:
             with suppress(IngestFailed):
                 self._ingest.wait()
@@ -111,14 +102,8 @@ class Pipeline:
     @contextmanager
     def paused(self, process: str) -> Iterator[None]:
         """Pause the process and all its children with SIGSTOP, and resume them with SIGCONT."""
-        family = self.processes(process)
-        try:
-            for member in family:
-                member.suspend()
+        with paused_family(process, self.state):
             yield
-        finally:
-            for member in family:
-                member.resume()
 
     @contextmanager
     def recovery(self, fault: str) -> Iterator[None]:
