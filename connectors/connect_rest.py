@@ -300,9 +300,11 @@ def _message(answer: requests.Response) -> str:
 
 
 def _cause(trace: str) -> str:
-    """Return the innermost cause in a Java stack trace, without the class's package."""
+    """Return the innermost cause with a message in a Java stack trace, without the class's package."""
     lines: Sequence[str] = trace.splitlines() or ["no trace"]
-    causes = [line for line in lines if line.startswith("Caused by: ")]
-    line = (causes or lines)[-1 if causes else 0].removeprefix("Caused by: ")
-    name, colon, message = line.partition(": ")
+    later = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
+    causes = [lines[0], *later]
+    # A class alone says little: a statement that cannot be parsed ends in a NoViableAltException.
+    told = [cause for cause in causes if ": " in cause]
+    name, colon, message = (told or causes)[-1].partition(": ")
     return f"{name.rpartition('.')[2]}{colon}{message}"

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from connectors.engines.binlog.names import connector_user, signal_table
-from connectors.engines.binlog.preflight import ServerNotReady, read_log_status
+from connectors.engines.binlog.preflight import ServerNotReady, read_log_status, read_tables
 from connectors.engines.binlog.preparation import setup_script
 from connectors.engines.binlog.prepared_check import missing_preparation_query
 from connectors.engines.binlog.session import Session, execute, rows_of
@@ -183,6 +183,27 @@ def test_a_child_table_is_taken_if_and_only_if_the_log_has_cascaded_changes(
     left_out = binlog_server.engine.check_tables(admin, binlog_server.lake(), binlog_server.source()).left_out
 
     assert [one.table.table for one in left_out] == ({1: ["child"], 2: []}[deletes])
+
+
+def test_the_connectors_user_sees_the_foreign_keys_that_change_rows(
+    binlog_server: BinlogServer, admin: Session
+) -> None:
+    engine, lake = binlog_server.engine, binlog_server.lake('["kids-1.*"]')
+    (source,) = lake.sources
+    engine.prepare(admin, lake, source, PASSWORD, ())
+    execute(admin, "CREATE DATABASE `kids-1`")
+    try:
+        execute(admin, "CREATE TABLE `kids-1`.parent (id int PRIMARY KEY)")
+        rules = ("ON DELETE CASCADE", "ON DELETE SET NULL", "ON UPDATE CASCADE", "ON UPDATE SET NULL", "")
+        for name, rule in zip(("Enfant-é", "日本 x", "c", "d$", "kept"), rules, strict=True):
+            key = f"FOREIGN KEY (p) REFERENCES `kids-1`.parent (id) {rule}"
+            execute(admin, f"CREATE TABLE `kids-1`.`{name}` (id int PRIMARY KEY, p int, {key})")
+        with binlog_server.log_in(connector_user(lake, source), PASSWORD) as session:
+            found = {one.table: one.cascades for one in read_tables(session) if one.schema == "kids-1"}
+    finally:
+        execute(admin, "DROP DATABASE `kids-1`")
+    assert {name for name, cascades in found.items() if cascades} == {"Enfant-é", "日本 x", "c", "d$"}
+    assert "ON DELETE SET NULL ON UPDATE " in found["日本 x"][0]
 
 
 def test_prepared_transactions_are_told(binlog_server: BinlogServer, admin: Session) -> None:

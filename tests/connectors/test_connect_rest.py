@@ -188,6 +188,29 @@ def test_a_task_that_failed_ends_the_waiting_with_its_innermost_cause(
     assert caught.value.found == "PSQLException: FATAL: role does not exist"
 
 
+UNPARSED = (
+    "io.debezium.DebeziumException: Error processing binlog event\n"
+    "Caused by: io.debezium.text.ParsingException: DDL statement couldn't be parsed. Please open an issue "
+    "with the statement 'ALTER TABLE t DROP SYSTEM VERSIONING'\n"
+    "no viable alternative at input 'ALTER TABLE t DROP SYSTEM'\n"
+    "\tat io.debezium.antlr.ParsingErrorListener.syntaxError(ParsingErrorListener.java:44)\n"
+    "Caused by: org.antlr.v4.runtime.NoViableAltException\n"
+    "\t... 9 more\n"
+)
+
+
+def test_the_cause_of_a_failure_is_the_innermost_one_with_a_message(
+    connect: ConnectRest, script: Script
+) -> None:
+    script.answers = [(200, status("RUNNING", ("FAILED", UNPARSED)))]
+    with pytest.raises(ConnectorFailed, match="read them all again") as caught:
+        connect.wait_running(["a"], 30, settle_seconds=0)
+    assert "ALTER TABLE t DROP SYSTEM VERSIONING" in str(caught.value)
+    script.answers = [(200, status("RUNNING", ("FAILED", "java.lang.NullPointerException\n\tat a.B.c()")))]
+    with pytest.raises(ConnectorFailed, match="found NullPointerException"):
+        connect.wait_running(["a"], 30, settle_seconds=0)
+
+
 def test_a_failure_from_before_a_restart_does_not_end_the_waiting(
     connect: ConnectRest, script: Script
 ) -> None:

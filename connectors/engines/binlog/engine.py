@@ -123,7 +123,7 @@ class BinlogEngine(Engine[BinlogSource, Session]):
             "DDL statement couldn't be parsed": remedies_of(
                 [
                     "Debezium does not understand a statement that changed a table. The message shows it. "
-                    " If the tables are as the lake needs them now, read them all again.",
+                    "If the tables are as the lake needs them now, read them all again.",
                     TakeSnapshot(),
                 ]
             ),
