@@ -118,8 +118,8 @@ class BinlogServer:
             'ssl_mode = "disabled"\n'
         )
 
-    def source(self) -> BinlogSource:
-        (source,) = self.lake().sources
+    def source(self, tables: str = '["shop.*"]') -> BinlogSource:
+        (source,) = self.lake(tables).sources
         assert isinstance(source, BinlogSource)
         return source
 

@@ -188,8 +188,8 @@ def test_a_child_table_is_taken_if_and_only_if_the_log_has_cascaded_changes(
 def test_the_connectors_user_sees_the_foreign_keys_that_change_rows(
     binlog_server: BinlogServer, admin: Session
 ) -> None:
-    engine, lake = binlog_server.engine, binlog_server.lake('["kids-1.*"]')
-    (source,) = lake.sources
+    patterns = '["kids-1.*"]'
+    engine, lake, source = binlog_server.engine, binlog_server.lake(patterns), binlog_server.source(patterns)
     engine.prepare(admin, lake, source, PASSWORD, ())
     execute(admin, "CREATE DATABASE `kids-1`")
     try:

@@ -57,7 +57,10 @@ item_disorder = true
 MOST_SHARDS = 6
 SECONDS_BETWEEN_LOOKS = 2.0
 _ITEMS = 150
-_PATIENCE_SECONDS = 600
+_PATIENCE_SECONDS = 1800
+"""How long the lake may take to catch up. Several killed apps in turn leave it far behind."""
+
+_SECONDS_FOR_A_COMMIT = 300
 
 
 @dataclass
@@ -76,6 +79,7 @@ class ItemsAtWork:
     pauses: int = 0
     splits: int = 0
     merges: int = 0
+    starts: int = 0
     _ingest: IngestRun | None = None
 
     @property
@@ -102,6 +106,7 @@ class ItemsAtWork:
     def follow(self) -> None:
         """Start an ingest that follows, if none is running."""
         if self._ingest is None or self._ingest.is_over():
+            self.starts += 1
             self._ingest = start_ingest(self.tributary.workspace, Console(quiet=True), follow=True)
 
     def end_ingest(self) -> None:
@@ -110,14 +115,22 @@ class ItemsAtWork:
 
     def kill(self, process: str) -> None:
         """Kill the process and all its children with SIGKILL, and do what a person does who finds that."""
+        self.follow()  # An app that could not bear an earlier harm has ended.
         kill_family(process, self.state)
         self.kills[process] += 1
-        if process == spark.SERVICE and self._ingest is not None:
+        if process == spark.SERVICE:
+            assert self._ingest is not None
             with suppress(IngestFailed):
                 self._ingest.wait()
         else:
             self.tributary.run("up")
         self.follow()
+
+    def wait_for_commit(self) -> None:
+        """Wait until some table has a new commit, or for long enough if the app was killed meanwhile."""
+        before, deadline = self._all_applied(), time.monotonic() + _SECONDS_FOR_A_COMMIT
+        while self._all_applied() == before and time.monotonic() < deadline:
+            time.sleep(1)
 
     @contextmanager
     def paused(self, process: str) -> Iterator[None]:
@@ -167,6 +180,7 @@ class ItemsAtWork:
     def check(self) -> None:
         """Check that no reader saw anything wrong, and that the lake equals the database."""
         assert not self.wrong, self.wrong[:5]
+        self.follow()
         found = self.tributary.json("reconcile", "--wait", str(_PATIENCE_SECONDS), status=None)
         assert found["identical"], found
         self.look()
@@ -194,6 +208,7 @@ class ItemsAtWork:
             (changes, "changes"),
             *((count, f"kills of {process}") for process, count in sorted(self.kills.items())),
             *((self.splits, "splits"), (self.merges, "merges"), (self.pauses, "pauses of Kinesis")),
+            (self.starts, "starts of the app"),
             *((count, f"looks at {what}") for what, count in sorted(self.looks.items())),
             (len(self.wrong), "wrong looks"),
         ]
@@ -202,6 +217,14 @@ class ItemsAtWork:
     def _applied(self, table: str) -> int:
         commit = self.tributary.workspace.open_lake.table(f"shop.dynamodb.{table}").last_commit()
         return 0 if commit is None else sum(commit.ledger.positions.values())
+
+    def _all_applied(self) -> dict[str, int]:
+        """Return how many records each table has, as far as it can be read now."""
+        found: dict[str, int] = {}
+        for table in TABLES:
+            with suppress(TributaryError):
+                found[table] = self._applied(table)
+        return found
 
     def _records(self) -> Iterator[Mapping[str, Any]]:
         """Return all records of all shards, also of the closed ones."""

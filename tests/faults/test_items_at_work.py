@@ -51,6 +51,8 @@ def _harm(pipeline: ItemsAtWork, chance: random.Random) -> None:
             pipeline.reshard(chance)
         case "kill the app":
             pipeline.kill(spark.SERVICE)
+            if chance.random() < 0.75:  # Otherwise, the next harm may meet an app that has committed nothing.
+                pipeline.wait_for_commit()
         case "kill S3":
             pipeline.kill(s3.SERVICE)
         case "pause Kinesis":
