@@ -459,6 +459,8 @@ def test_a_table_says_since_when_it_is_equal_or_why_it_is_not_verified() -> None
     assert verified_text(found()) == "1970-01-01 00:00:01"
     paused = found(problem="it is paused")
     assert "not verified, because it is paused. It last equaled its source as of" in sentence(paused)
+    left_out = found(equal_us=None, problem="it is left out: expected an ordinary table.")
+    assert sentence(left_out).endswith("not verified, because it is left out: expected an ordinary table.")
     assert "0 % of 9 rows are verified so far" in sentence(found(equal_us=None))
     assert verified_text(None) == "-"
 

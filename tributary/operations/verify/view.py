@@ -55,7 +55,7 @@ def sentence(found: Verification, snapshot: str = SNAPSHOT) -> str:
     moment = verified_as_of(found)
     if found.problem is not None:
         last = "" if moment is None else f" It last equaled its source as of {_shown(moment)}."
-        return f"{table}: not verified, because {found.problem}.{last}"
+        return f"{table}: not verified, because {found.problem.removesuffix('.')}.{last}"
     flight = ""
     if found.in_flight:
         flight = f", except {found.in_flight:,} rows that changed during each look"
