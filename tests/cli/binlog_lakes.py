@@ -90,7 +90,9 @@ def insert_values(session: Session, values_of: Values, first_id: int) -> None:
 
 
 def set_up(session: Session, values_of: Values) -> None:
-    """Create the tables, and the rows that the first snapshot finds."""
+    """Create the tables, and the rows that the first snapshot finds.
+
+    `no_key` is left out until it has a key."""
     session.select_db("shop")
     columns = ", ".join(f"{name} {ddl}" for name, (ddl, _) in values_of.items())
     execute(session, f"CREATE TABLE things (id int PRIMARY KEY, {columns})")
@@ -102,7 +104,8 @@ def set_up(session: Session, values_of: Values) -> None:
             "at datetime(6), body longtext)",
         )
     execute(session, "CREATE TABLE in_memory (id int PRIMARY KEY) ENGINE = MEMORY")
-    execute(session, "CREATE TABLE no_key (id int)")
+    execute(session, "CREATE TABLE no_key (id int NOT NULL)")
+    execute(session, "INSERT INTO no_key VALUES (1)")
     execute(
         session,
         "CREATE TABLE child (id int PRIMARY KEY, parent int, "
@@ -128,7 +131,7 @@ class BinlogLake(Tributary):
     @property
     def followed(self) -> set[str]:
         """The tables that the lake has after `check_types_and_transactions`."""
-        return {"things", "later", *OF_TRANSACTIONS, *({"child"} - {*self.left_out})}
+        return {"things", "later", "no_key", *OF_TRANSACTIONS, *({"child"} - {*self.left_out})}
 
     def verified(self) -> list[dict[str, Any]]:
         """Verify all rows, once no table is read again because of a change without an event."""
@@ -140,6 +143,11 @@ class BinlogLake(Tributary):
                 break
             time.sleep(2)
         return found
+
+    def is_followed(self, table: str) -> bool:
+        """Return whether the lake has the table, and nothing about it is left to do."""
+        listed = self.json("status", status=None)["tables"]
+        return any(one["table"] == f"shop.shop.{table}" and one["state"] == "well" for one in listed)
 
     def until_identical(self) -> Any:
         """Reconcile until what no event told of has been read again. Return the last proof."""
@@ -176,6 +184,7 @@ def check_types_and_transactions(lake: BinlogLake) -> None:
         for step in ("END", "PREPARE", "COMMIT"):
             execute(session, f"XA {step} 'x'")
         execute(session, "TRUNCATE copied")
+        execute(session, "INSERT INTO no_key VALUES (2)")
         transact(session, chance, 20)
     process = lake.start("ingest", "--follow", "--json")
     try:
@@ -190,6 +199,8 @@ def check_types_and_transactions(lake: BinlogLake) -> None:
             first = lake.json("reconcile", "--wait", "600", status=None)
             execute(session, "REPLACE INTO soft (id, name) VALUES (500, 'goes'), (501, 'stays')")
             execute(session, "DELETE FROM soft WHERE id = 500")
+            execute(session, "ALTER TABLE no_key ADD PRIMARY KEY (id)")
+            execute(session, "INSERT INTO no_key VALUES (3)")
             # No row event reports these.
             execute(
                 session,
@@ -197,6 +208,7 @@ def check_types_and_transactions(lake: BinlogLake) -> None:
                 "ADD COLUMN unseen int DEFAULT 9 INVISIBLE",
             )
             execute(session, "ALTER TABLE copied RENAME COLUMN body TO content")
+        wait_until(lambda: lake.is_followed("no_key"), "mended table in the lake", 240, 5)
         found = lake.until_identical()
         verified = lake.verified()
         listed = lake.json("tables")

@@ -93,7 +93,7 @@ def maria(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BinlogLake]:
             session=lambda: open_session(state, lake_file),
             values=MARIADB_VALUES,
             not_compared={"spot"},
-            left_out={"in_memory", "no_key", "child", "numbers", "versions"},
+            left_out={"in_memory", "child", "numbers", "versions"},
         )
     finally:
         down(state)
