@@ -19,9 +19,11 @@ import psutil
 import psycopg
 import pytest
 import requests
+from confluent_kafka.admin import AdminClient
 
 from connectors.connect_rest import ConnectRest
 from connectors.engines.engine import Checked
+from connectors.engines.postgres.names import replication_user
 from connectors.engines.postgres.not_ready import PostgresNotReady
 from connectors.engines.postgres.preparation import setup_sql
 from tests.local.landed import (
@@ -29,6 +31,7 @@ from tests.local.landed import (
     last_of_kafka,
     read_bronze,
     read_kafka,
+    topic_of,
     wait_until,
     write_kafka,
 )
@@ -448,6 +451,33 @@ def test_a_users_database_is_refused_until_its_wal_level_is_logical_and_then_rea
         pipeline.lake.names.bronze_connector,
         pipeline.lake.source_names(pipeline.lake.sources[0]).connector,
     ]
+
+
+def test_a_first_snapshot_passes_over_tables_that_the_connector_may_not_read(
+    own: RunningPipeline, users_server: postgres.PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake = users_lake(users_server)
+    role = replication_user(lake, postgres_source(lake))
+    monkeypatch.setenv("CRM_ADMIN_PASSWORD", "chosen by the user")
+    users_server.stop(users_server.run)
+    users_server.start(threading.Event())
+    prepare_database(users_database(lake, own))
+    with postgres.connect_as_admin(users_server, "crm") as admin:
+        admin.execute(
+            # As if the partition had been there before the role.
+            f'ALTER DEFAULT PRIVILEGES IN SCHEMA public REVOKE SELECT ON TABLES FROM "{role}";'
+            "CREATE TABLE calls (id int, y int, PRIMARY KEY (id, y)) PARTITION BY RANGE (y);"
+            "CREATE TABLE calls_1 PARTITION OF calls FOR VALUES FROM (1) TO (2);"
+            "INSERT INTO calls VALUES (1, 1);"
+        )
+    # A template is written before anybody has seen the database.
+    monkeypatch.setattr(Checked, "untaken", frozenset())
+
+    pipeline = up(lake, own.state, resnapshot=lake.sources)
+
+    assert "r" in [event.op for event in read_kafka(pipeline, "calls", at_least=1)]
+    topics = AdminClient({"bootstrap.servers": pipeline.settings.kafka_bootstrap}).list_topics().topics
+    assert topic_of(pipeline, "calls_1") not in topics
 
 
 def test_without_an_administrator_the_sql_is_written_to_a_named_file(
