@@ -151,9 +151,7 @@ class NetworkStack(TributaryStack):
         for statement in (_of_this_account(), *_of_clusters(self.aws.region)):
             s3.add_to_policy(statement)
         if self.lake.item_sources:
-            dynamodb = vpc.add_gateway_endpoint(
-                "DynamoDb", service=ec2.GatewayVpcEndpointAwsService.DYNAMODB
-            )
+            dynamodb = vpc.add_gateway_endpoint("DynamoDb", service=ec2.GatewayVpcEndpointAwsService.DYNAMODB)
             dynamodb.add_to_policy(_of_this_account())
         if network.interface_endpoints:
             self._add_endpoints(vpc)
