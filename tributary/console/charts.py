@@ -16,6 +16,13 @@ QUIET = {":color": QUIET_COLOR}
 """The style of a text."""
 _RATES_SECONDS = 300
 _LOOKS_IN_A_GAP = 5
+_LINES_OF_A_GRID = {"lineStyle": {**QUIET, "opacity": 0.25}}
+_MOST_NAMED = 24
+"""So many bars or points of a category each have their name below them. Of more, those that fit have it."""
+_LETTERS_IN_A_ROW = 32
+"""So many letters fit side by side below the narrowest chart. More names than that are written aslant."""
+_LONGEST_NAME = 110
+"""A name below a chart ends after so many pixels."""
 _LARGEST, _SMALLEST = 48.0, 6.0
 """Diameters of bubbles in pixels."""
 
@@ -84,17 +91,28 @@ def _base(trigger: str) -> dict[str, Any]:
 
 
 def _axis(kind: str, **more: Any) -> dict[str, Any]:
-    return {"type": kind, "axisLabel": {**QUIET, "hideOverlap": True}, **more}
+    label = {**QUIET, "hideOverlap": True}
+    lines = {} if kind == "category" else {"splitLine": _LINES_OF_A_GRID}
+    return {"type": kind, "axisLabel": label, **lines, **more}
+
+
+def _categories(names: Sequence[str]) -> dict[str, Any]:
+    """Return an axis on which each of a few categories has its name."""
+    if len(names) > _MOST_NAMED:
+        return _axis("category", data=list(names))
+    longest = max(map(len, names), default=0)
+    aslant = {"rotate": 35} if longest * len(names) > _LETTERS_IN_A_ROW else {}
+    label = {**QUIET, "interval": 0, "width": _LONGEST_NAME, "overflow": "truncate", **aslant}
+    return _axis("category", data=list(names), axisLabel=label)
 
 
 def _lines(tile: Tile, what: Lines) -> dict[str, Any]:
     is_bar = isinstance(tile, BarTile)
     stack = {"stack": "all"} if isinstance(tile, BarTile) and tile.stacked else {}
-    x: dict[str, Any] = {"data": list(what.x)} if what.axis == "category" else {}
     return {
         **_base("axis"),
         "legend": {"show": len(what.series) > 1, "type": "scroll", "top": 0, "textStyle": QUIET},
-        "xAxis": _axis(what.axis, **x),
+        "xAxis": _categories(what.x) if what.axis == "category" else _axis(what.axis),
         "yAxis": _axis("value"),
         "series": [
             {
