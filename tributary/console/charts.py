@@ -16,7 +16,8 @@ QUIET = {":color": QUIET_COLOR}
 """The style of a text."""
 _RATES_SECONDS = 300
 _LOOKS_IN_A_GAP = 5
-_LINES_OF_A_GRID = {"lineStyle": {**QUIET, "opacity": 0.25}}
+LINES_OF_A_GRID = {"lineStyle": {**QUIET, "opacity": 0.25}}
+"""The lines behind the values of a chart."""
 _MOST_NAMED = 24
 """So many bars or points of a category each have their name below them. Of more, those that fit have it."""
 _LETTERS_IN_A_ROW = 32
@@ -92,7 +93,7 @@ def _base(trigger: str) -> dict[str, Any]:
 
 def _axis(kind: str, **more: Any) -> dict[str, Any]:
     label = {**QUIET, "hideOverlap": True}
-    lines = {} if kind == "category" else {"splitLine": _LINES_OF_A_GRID}
+    lines = {} if kind == "category" else {"splitLine": LINES_OF_A_GRID}
     return {"type": kind, "axisLabel": label, **lines, **more}
 
 

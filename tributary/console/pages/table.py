@@ -14,7 +14,7 @@ from connectors.engines.database_log import size_text
 from tributary.api.column_history import ColumnChange, column_changes
 from tributary.api.rows import APP_COLUMNS
 from tributary.api.table_files import TableFiles
-from tributary.console.charts import QUIET
+from tributary.console.charts import LINES_OF_A_GRID, QUIET
 from tributary.console.console import Console
 from tributary.console.pages.buttons import action_button, jobs_panel
 from tributary.console.pages.frame import (
@@ -318,7 +318,7 @@ def _chart(commits: Sequence[Commit]) -> dict[str, Any]:
         "tooltip": {"trigger": "axis"},
         "xAxis": {"type": "time", "axisLabel": QUIET, **_span(commits)},
         "yAxis": [
-            {"type": "value", "name": "rows", **in_quiet},
+            {"type": "value", "name": "rows", "splitLine": LINES_OF_A_GRID, **in_quiet},
             {"type": "value", "name": "s", "splitLine": {"show": False}, **in_quiet},
         ],
         "series": [
