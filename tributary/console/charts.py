@@ -18,11 +18,11 @@ _RATES_SECONDS = 300
 _LOOKS_IN_A_GAP = 5
 LINES_OF_A_GRID = {"lineStyle": {**QUIET, "opacity": 0.25}}
 """The lines behind the values of a chart."""
-_MOST_NAMED = 24
+_MOST_NAMED = 12
 """So many bars or points of a category each have their name below them. Of more, those that fit have it."""
 _LETTERS_IN_A_ROW = 32
 """So many letters fit side by side below the narrowest chart. More names than that are written aslant."""
-_LONGEST_NAME = 110
+_LONGEST_NAME = 75
 """A name below a chart ends after so many pixels."""
 _LARGEST, _SMALLEST = 48.0, 6.0
 """Diameters of bubbles in pixels."""
@@ -103,7 +103,8 @@ def _categories(names: Sequence[str]) -> dict[str, Any]:
         return _axis("category", data=list(names))
     longest = max(map(len, names), default=0)
     aslant = {"rotate": 35} if longest * len(names) > _LETTERS_IN_A_ROW else {}
-    label = {**QUIET, "interval": 0, "width": _LONGEST_NAME, "overflow": "truncate", **aslant}
+    size = {"width": _LONGEST_NAME, "overflow": "truncate"}
+    label = {**QUIET, "interval": 0, "hideOverlap": True, **size, **aslant}
     return _axis("category", data=list(names), axisLabel=label)
 
 
