@@ -14,6 +14,7 @@ import pytest
 from connectors.engines.database_log import DatabaseLog
 from tests.console.views import ORDERS, USERS, blocked, commit, left_out, trends_of, view_of, well
 from tributary.api.row_events import is_of, parse_key
+from tributary.console.charts import commits_options
 from tributary.console.pages.alerts import limits_of
 from tributary.console.pages.ask import as_csv, completions, quoted
 from tributary.console.pages.frame import ago, cell, counted, table_path
@@ -188,3 +189,9 @@ def test_texts_of_pages() -> None:
     assert ago(now - timedelta(hours=3)) == "3 h ago"
     assert (counted(1, "row"), counted(2000, "row")) == ("1 row", "2,000 rows")
     assert table_path("a.b.c/d?") == "/table/a.b.c%2Fd%3F"
+
+
+def test_times_below_a_chart_of_commits_do_not_overlap_and_one_commit_is_not_drawn_within_days() -> None:
+    axis = commits_options([commit()])["xAxis"]
+    assert axis["axisLabel"]["hideOverlap"]
+    assert axis["max"] - axis["min"] == 60_000

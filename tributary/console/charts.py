@@ -5,18 +5,23 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tributary.console.colors import QUIET_COLOR
 from tributary.console.trends import Rates
 from tributary.contract.boards.board import BarTile, Tile
 from tributary.operations.boards.answers import Lines, Points, Slices
 
+if TYPE_CHECKING:
+    from tributary.api.timeline import Commit
+
 QUIET = {":color": QUIET_COLOR}
 """The style of a text."""
 _RATES_SECONDS = 300
+_LEAST_ROOM_SECONDS = 30
+"""So much time is drawn before the first commit and after the last one."""
 _LOOKS_IN_A_GAP = 5
-LINES_OF_A_GRID = {"lineStyle": {**QUIET, "opacity": 0.25}}
+_LINES_OF_A_GRID = {"lineStyle": {**QUIET, "opacity": 0.25}}
 """The lines behind the values of a chart."""
 _MOST_NAMED = 12
 """So many bars or points of a category each have their name below them. Of more, those that fit have it."""
@@ -70,6 +75,40 @@ def rates_options(rates: Sequence[Rates], now: datetime, seconds: float) -> dict
     }
 
 
+def commits_options(commits: Sequence[Commit]) -> dict[str, Any]:
+    """Return the chart of the rows and the freshness of commits, which come newest first."""
+    rows, fresh = [], []
+    for commit in reversed(commits):
+        moment = commit.completed.timestamp() * 1000
+        rows.append([moment, commit.rows])
+        if commit.freshness is not None:
+            fresh.append([moment, commit.freshness.p95 / 1000])
+    return {
+        "grid": {"left": 60, "right": 60, "top": 40, "bottom": 30},
+        "textStyle": QUIET,
+        "legend": {"top": 0, "textStyle": QUIET},
+        "tooltip": {"trigger": "axis"},
+        "xAxis": _axis("time", **_span(commits)),
+        "yAxis": [
+            _axis("value", name="rows", nameTextStyle=QUIET),
+            _axis("value", name="s", nameTextStyle=QUIET, splitLine={"show": False}),
+        ],
+        "series": [
+            {"name": "rows written", "type": "bar", "barMaxWidth": 24, "data": rows},
+            {"name": "fresh p95", "type": "line", "yAxisIndex": 1, "data": fresh},
+        ],
+    }
+
+
+def _span(commits: Sequence[Commit]) -> dict[str, float]:
+    """Return the times between which the commits are drawn. ECharts shows a single one within two days."""
+    if not commits:
+        return {}
+    first, last = (commit.completed.timestamp() * 1000 for commit in (commits[-1], commits[0]))
+    room = max(_LEAST_ROOM_SECONDS * 1000, (last - first) / 50)
+    return {"min": first - room, "max": last + room}
+
+
 def _with_gaps(points: Sequence[tuple[datetime, float]], seconds: float) -> list[list[float | None]]:
     """Return the points of a line, with a point without a value between two that are too far apart."""
     data: list[list[float | None]] = []
@@ -93,7 +132,7 @@ def _base(trigger: str) -> dict[str, Any]:
 
 def _axis(kind: str, **more: Any) -> dict[str, Any]:
     label = {**QUIET, "hideOverlap": True}
-    lines = {} if kind == "category" else {"splitLine": LINES_OF_A_GRID}
+    lines = {} if kind == "category" else {"splitLine": _LINES_OF_A_GRID}
     return {"type": kind, "axisLabel": label, **lines, **more}
 
 
