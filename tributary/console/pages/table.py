@@ -25,7 +25,7 @@ from tributary.console.pages.frame import (
     show_error,
     state_badge,
 )
-from tributary.console.pages.problems import Problem, problem_card, problem_of
+from tributary.console.pages.problems import Problem, has_buttons, problem_card, problem_of
 from tributary.console.view import LakeView
 from tributary.contract.errors import TributaryError
 from tributary.contract.lake import Storage
@@ -129,7 +129,7 @@ def _state(console: Console, name: str, view: LakeView) -> None:
 
 def _buttons(console: Console, name: str, view: LakeView) -> None:
     state = view.table(name)
-    if state is None or console.actions is None:
+    if state is None or not has_buttons(state) or console.actions is None:
         return
 
     @ui.refreshable
