@@ -26,6 +26,7 @@ from tributary.console.pages.table import commit_rows
 from tributary.console.pages.tables import changes_of, rows_of
 from tributary.console.view import CatchingUp
 from tributary.contract.alerts import Alerts
+from tributary.contract.online_snapshot import Failed, Request
 from tributary.contract.pause import Pause
 from tributary.contract.table_name import TableName
 
@@ -85,6 +86,15 @@ def test_a_table_that_is_left_out_says_that_it_comes_in_by_itself_and_has_no_but
     assert not has_buttons(left_out())
     assert has_buttons(blocked())
     assert not has_buttons(None)
+
+
+def test_a_table_that_could_not_be_read_again_says_why() -> None:
+    request = Request("1", ORDERS, ("it was left out until now",), 0)
+    table = replace(well(), snapshot=Failed(request, "the database refused a query"))
+    problem = problem_of(table, cast(Console, None))
+    assert problem is not None
+    assert problem.reason == "it was left out until now. But the database refused a query."
+    assert problem.remedy == "Run tributary snapshot web.public.orders."
 
 
 def test_a_first_snapshot_is_shown_with_the_rows_that_are_still_to_come() -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from nicegui import ui
 
 from tributary.console.console import Console
+from tributary.contract.online_snapshot import Failed
 from tributary.contract.remedies import in_words
 from tributary.operations.table_states import TableState
 from tributary.operations.verify.view import examples_of, sentence
@@ -34,7 +35,8 @@ def problem_of(table: TableState, console: Console) -> Problem | None:
         return Problem(table.outcome.reason, in_words(table.outcome.remedies, console.shown.words))
     if table.snapshot is not None:
         reasons = "; ".join(table.snapshot.request.reasons)
-        return Problem(reasons, f"Run tributary snapshot {table.table}.")
+        failed = f". But {table.snapshot.problem}." if isinstance(table.snapshot, Failed) else ""
+        return Problem(f"{reasons}{failed}", f"Run tributary snapshot {table.table}.")
     if table.verified is not None:
         return Problem(sentence(table.verified), "; ".join(examples_of(table.verified)))
     return None
