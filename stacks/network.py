@@ -147,9 +147,12 @@ class NetworkStack(TributaryStack):
         _place(vpc, zone_ids(self.aws))
         for subnet in vpc.public_subnets:
             acknowledge(subnet, _ROUTE_OF_NAT)
-        vpc.add_gateway_endpoint("S3", service=ec2.GatewayVpcEndpointAwsService.S3)
+        s3 = vpc.add_gateway_endpoint("S3", service=ec2.GatewayVpcEndpointAwsService.S3)
+        for statement in (_of_this_account(), *_of_clusters(self.aws.region)):
+            s3.add_to_policy(statement)
         if self.lake.item_sources:
-            vpc.add_gateway_endpoint("DynamoDb", service=ec2.GatewayVpcEndpointAwsService.DYNAMODB)
+            dynamodb = vpc.add_gateway_endpoint("DynamoDb", service=ec2.GatewayVpcEndpointAwsService.DYNAMODB)
+            dynamodb.add_to_policy(_of_this_account())
         if network.interface_endpoints:
             self._add_endpoints(vpc)
         if network.flow_logs:
@@ -198,15 +201,7 @@ class NetworkStack(TributaryStack):
                 security_groups=[group],
                 open=False,
             )
-            # Credentials of another account, smuggled in, are of no use here.
-            endpoint.add_to_policy(
-                iam.PolicyStatement(
-                    principals=[iam.AnyPrincipal()],
-                    actions=["*"],
-                    resources=["*"],
-                    conditions={"StringEquals": {"aws:PrincipalAccount": Aws.ACCOUNT_ID}},
-                )
-            )
+            endpoint.add_to_policy(_of_this_account())
 
     @property
     def _rotates_without_nat(self) -> bool:
@@ -267,6 +262,43 @@ class NetworkStack(TributaryStack):
 
 def _anywhere(ports: Iterable[int]) -> Destinations:
     return frozenset((_ANY_ADDRESS, port) for port in ports)
+
+
+def _of_this_account() -> iam.PolicyStatement:
+    """Return the statement of an endpoint with which another account's credentials are of no use here."""
+    return iam.PolicyStatement(
+        principals=[iam.AnyPrincipal()],
+        actions=["*"],
+        resources=["*"],
+        conditions={"StringEquals": {"aws:PrincipalAccount": Aws.ACCOUNT_ID}},
+    )
+
+
+def _of_clusters(region: str) -> tuple[iam.PolicyStatement, ...]:
+    """Return what the nodes of EMR 7 do in S3 without the account's credentials.
+
+    They load packages, and hand over what AWS's support and the Spark UI outside the cluster show (EMR
+    Management Guide, "Sample policies for private subnets that access Amazon S3").
+    """
+    buckets = f"arn:{Aws.PARTITION}:s3:::"
+    return (
+        iam.PolicyStatement(
+            principals=[iam.AnyPrincipal()],
+            actions=["s3:GetObject"],
+            resources=[
+                f"{buckets}al2023-repos-{region}-de612dc2/*",
+                f"{buckets}repo.{region}.emr.amazonaws.com/*",
+            ],
+        ),
+        iam.PolicyStatement(
+            principals=[iam.AnyPrincipal()],
+            actions=["s3:GetObject", "s3:PutObject"],
+            resources=[
+                f"{buckets}aws157-logs-prod-{region}/*",
+                f"{buckets}prod.{region}.appinfo.src/*",
+            ],
+        ),
+    )
 
 
 def attachment_to_the_vpc() -> iam.PolicyStatement:

@@ -31,6 +31,9 @@ class TableRun:
     began_at       when its current or last work began
     last_turn_at   when its last commit or service began. To recover is no turn.
     last_event_at  when its topic last had new events
+    newest_event_ms
+                   when the newest event of its topic at the start came, in milliseconds since 1970; 0 if
+                   that is unknown
     snapshot       an online snapshot that Kafka holds to its end
     is_paused      a person wants the table to stay as it is for now
     """
@@ -53,6 +56,7 @@ class TableRun:
     began_at: float = 0.0
     last_turn_at: float = 0.0
     last_event_at: float | None = None
+    newest_event_ms: int = 0
     snapshot: Read | None = None
     is_in_service: bool = False
     is_paused: bool = False

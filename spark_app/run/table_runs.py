@@ -14,7 +14,7 @@ from spark_app.run.outcome import OutcomeStore
 from spark_app.run.pause_files import PauseStore
 from spark_app.run.snapshot_files import SnapshotStore
 from spark_app.run.table_run import TableRun
-from spark_app.sources.event import EventSource
+from spark_app.sources.event import Dated, EventSource
 from spark_app.table.table_ingest import TableIngest
 from tributary.contract.online_snapshot import Read
 
@@ -85,8 +85,10 @@ class TableRuns:
             allowed = self.new.allowed({topic: table.name for topic, table in found.items()}, read_again)
             found = {topic: table for topic, table in found.items() if topic in allowed}
         extents = self.source.extents(frozenset(found)) if found and not self.follow else {}
+        newest = self.source.newest(frozenset(found)) if found and isinstance(self.source, Dated) else {}
         for topic, table in sorted(found.items()):
-            self.by_topic[topic] = TableRun(table, target=None if self.follow else extents[topic].end)
+            target = None if self.follow else extents[topic].end
+            self.by_topic[topic] = TableRun(table, target, newest_event_ms=newest.get(topic, 0))
         if found:
             self.progress.write(Started(tuple(sorted(table.name for table in found.values()))))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar, Protocol
+from typing import ClassVar, Protocol, runtime_checkable
 
 from pyspark.sql import DataFrame
 from pyspark.sql.types import (
@@ -90,6 +90,16 @@ class EventSource(Protocol):
 
     def read(self, topic: str, ranges: tuple[OffsetRange, ...]) -> DataFrame:
         """Return the events of the ranges, as `EVENT`, in no order."""
+
+
+@runtime_checkable
+class Dated(Protocol):
+    """A source that knows how new a topic's events are."""
+
+    def newest(self, topics: frozenset[str]) -> Mapping[str, int]:
+        """Return when the newest event of each topic came, in milliseconds since 1970.
+
+        Topics without an event are left out."""
 
 
 def ranges_from(start: Positions, extent: TopicExtent, limit: int) -> tuple[OffsetRange, ...]:

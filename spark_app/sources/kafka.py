@@ -26,6 +26,8 @@ _NAME = "[A-Za-z0-9._-]+"
 """Topic names have no other characters (org.apache.kafka.common.internals.Topic)."""
 _OFFSET = re.compile(rf"({_NAME})-([0-9]+)=([0-9]+)")
 """An entry in the text of a Java map from TopicPartition to Long."""
+_TIME = re.compile(rf"({_NAME})-([0-9]+)=ListOffsetsResultInfo\(offset=[0-9]+, timestamp=([0-9]+),")
+"""An entry in the text of a Java map from TopicPartition to ListOffsetsResultInfo, if there is a record."""
 _PARTITION = re.compile(rf"Partition\(topic = ({_NAME}), partition = ([0-9]+),")
 """The beginning of a PartitionInfo's text."""
 _TOPIC_ID = re.compile(rf"\(name=({_NAME}), topicId=([^,]+),")
@@ -129,6 +131,21 @@ class KafkaSource:
         return {
             topic: TopicExtent(beginning[topic], end.get(topic, {}), found.ids.get(topic)) for topic in topics
         }
+
+    def newest(self, topics: frozenset[str]) -> Mapping[str, int]:
+        """Return the largest timestamp in each topic (KIP-734), without reading a record."""
+        with self._lock:
+            found = self._look_up()
+            specs = self._jvm.java.util.HashMap()
+            spec = self._jvm.org.apache.kafka.clients.admin.OffsetSpec.maxTimestamp()
+            for topic in topics & found.partitions.keys():
+                for partition in found.partitions[topic]:
+                    specs.put(self._topic_partition(topic, partition), spec)
+            times = str(self._admin.listOffsets(specs).all().get().toString())
+        newest: dict[str, int] = {}
+        for topic, _, time in _TIME.findall(times):
+            newest[topic] = max(newest.get(topic, 0), int(time))
+        return newest
 
     def create(self, topic: str) -> None:
         """Create a topic with the cluster's own number of partitions and replicas, if there is none."""

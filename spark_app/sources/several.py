@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Protocol, runtime_checkable
 
 from pyspark.sql import DataFrame
 
-from spark_app.sources.event import EventSource, OffsetRange, TopicExtent
+from spark_app.sources.event import Dated, EventSource, OffsetRange, TopicExtent
 
 
 @runtime_checkable
@@ -36,14 +36,26 @@ class SeveralSources:
         return frozenset(topic for name, topic in found if self.owner_of(topic) == name)
 
     def extents(self, topics: frozenset[str]) -> Mapping[str, TopicExtent]:
+        return {
+            topic: extent
+            for source, owned in self._owners(topics)
+            for topic, extent in source.extents(owned).items()
+        }
+
+    def newest(self, topics: frozenset[str]) -> Mapping[str, int]:
+        return {
+            topic: newest
+            for source, owned in self._owners(topics)
+            if isinstance(source, Dated)
+            for topic, newest in source.newest(owned).items()
+        }
+
+    def _owners(self, topics: frozenset[str]) -> Iterator[tuple[EventSource, frozenset[str]]]:
         by_owner: dict[str, set[str]] = {}
         for topic in topics:
             by_owner.setdefault(self.owner_of(topic), set()).add(topic)
-        return {
-            topic: extent
-            for name, owned in by_owner.items()
-            for topic, extent in self.sources[name].extents(frozenset(owned)).items()
-        }
+        for name, owned in by_owner.items():
+            yield self.sources[name], frozenset(owned)
 
     def close(self) -> None:
         """Stop the sources that work in the background."""

@@ -212,7 +212,7 @@ def test_a_table_that_a_start_left_out_comes_in_once_it_is_mended(at_work: Pipel
         "INSERT INTO keyless VALUES (1, 'from before')",
     )
     try:
-        (left_out,) = tributary.json("up")["left_out"]
+        (left_out,) = tributary.json("up", status=3)["left_out"]
         assert left_out["table"] == "shop.public.keyless"
         with _following(at_work):
             assert _state(at_work, "keyless") == "left out"

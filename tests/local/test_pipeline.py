@@ -19,9 +19,11 @@ import psutil
 import psycopg
 import pytest
 import requests
+from confluent_kafka.admin import AdminClient
 
 from connectors.connect_rest import ConnectRest
 from connectors.engines.engine import Checked
+from connectors.engines.postgres.names import replication_user
 from connectors.engines.postgres.not_ready import PostgresNotReady
 from connectors.engines.postgres.preparation import setup_sql
 from tests.local.landed import (
@@ -29,11 +31,13 @@ from tests.local.landed import (
     last_of_kafka,
     read_bronze,
     read_kafka,
+    topic_of,
     wait_until,
     write_kafka,
 )
 from tests.postgres_source import postgres_source
 from tributary.contract.lake import Lake, parse_lake
+from tributary.contract.patterns import TablePatterns
 from tributary.local import postgres
 from tributary.local.all_servers import SERVICES_OF_EVERY_LAKE
 from tributary.local.databases import DatabaseUnreachable, PasswordMissing, SourceDatabase, prepare_database
@@ -448,6 +452,42 @@ def test_a_users_database_is_refused_until_its_wal_level_is_logical_and_then_rea
         pipeline.lake.names.bronze_connector,
         pipeline.lake.source_names(pipeline.lake.sources[0]).connector,
     ]
+
+
+def test_a_first_snapshot_passes_over_tables_that_the_connector_may_not_read(
+    own: RunningPipeline, users_server: postgres.PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake = users_lake(users_server)
+    role = replication_user(lake, postgres_source(lake))
+    monkeypatch.setenv("CRM_ADMIN_PASSWORD", "chosen by the user")
+    users_server.stop(users_server.run)
+    users_server.start(threading.Event())
+    prepare_database(users_database(lake, own))
+    with postgres.connect_as_admin(users_server, "crm") as admin:
+        admin.execute(
+            # As if the partition had been there before the role.
+            f'ALTER DEFAULT PRIVILEGES IN SCHEMA public REVOKE SELECT ON TABLES FROM "{role}";'
+            "CREATE TABLE calls (id int, y int, PRIMARY KEY (id, y)) PARTITION BY RANGE (y);"
+            "CREATE TABLE calls_1 PARTITION OF calls FOR VALUES FROM (1) TO (2);"
+            "INSERT INTO calls VALUES (1, 1);"
+            # In the order of their names, it is the last table of the snapshot.
+            "CREATE TABLE zones (id int PRIMARY KEY);"
+            "INSERT INTO zones VALUES (1);"
+            f'GRANT SELECT ON calls, zones TO "{role}";'
+        )
+    # A template is written before anybody has seen the database.
+    without = TablePatterns.debezium_regex_without
+    monkeypatch.setattr(TablePatterns, "debezium_regex_without", lambda patterns, _: without(patterns, ()))
+
+    pipeline = up(lake, own.state, resnapshot=lake.sources)
+
+    wait_until(
+        lambda: "r" in [event.op for event in read_kafka(pipeline, "zones", at_least=1)], "the whole snapshot"
+    )
+    assert "r" in [event.op for event in read_kafka(pipeline, "calls", at_least=1)]
+    assert all(connector.is_running for connector in read_status(own.state).connectors)
+    topics = AdminClient({"bootstrap.servers": pipeline.settings.kafka_bootstrap}).list_topics().topics
+    assert topic_of(pipeline, "calls_1") not in topics
 
 
 def test_without_an_administrator_the_sql_is_written_to_a_named_file(

@@ -442,6 +442,34 @@ def test_a_table_whose_topic_gets_events_is_the_next_to_recover() -> None:
     assert "idle 27" in recovered[4:6]
 
 
+@dataclass
+class DatedSource(FakeSource):
+    """A source whose topics got their newest event at these times, in milliseconds."""
+
+    times: dict[str, int] = field(default_factory=dict)
+
+    def newest(self, topics: frozenset[str]) -> Mapping[str, int]:
+        return {topic: time for topic, time in self.times.items() if topic in topics}
+
+
+def test_after_a_start_the_tables_with_the_newest_events_recover_first() -> None:
+    tables = {name: FakeTable(name) for name in ("a", "b", "c", "never")}
+    source = DatedSource(dict.fromkeys(tables, 0), times={"a": 1, "b": 3, "c": 2})
+    run, _ = ingest(source, tables, follow=True)
+    run.pace = replace(FAST, parallel=1, discovery_seconds=99.0)
+    recovered: list[str] = []
+
+    def recover(name: str) -> None:
+        recovered.append(name)
+        if len(recovered) == len(tables):
+            run.stop.set()
+
+    for name, table in tables.items():
+        table.while_recovering = partial(recover, name)
+    assert run.run()
+    assert recovered == ["b", "c", "a", "never"]
+
+
 def test_the_source_is_rarely_asked_for_topics_without_new_events() -> None:
     tables = {name: FakeTable(name) for name in ("live", "idle", "behind")}
     source = FakeSource({"live": 0, "idle": 0, "behind": 40})

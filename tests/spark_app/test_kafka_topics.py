@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
@@ -37,6 +39,12 @@ def test_new_records_partitions_and_topics_are_found(spark: SparkSession, pipeli
     second = source.extents(frozenset({TOPIC}))[TOPIC]
     assert (second.beginning, second.end) == ({0: 0, 1: 0}, {0: 3, 1: 2})
     assert second.topic_id == first.topic_id
+
+    before = time.time() * 1000
+    _send(bootstrap, TOPIC, 1, partition=1)
+    newest = source.newest(frozenset({TOPIC, OTHER, "offsets-of.no_topic"}))
+    assert newest.keys() == {TOPIC}, "the other one has no record"
+    assert before - 1 <= newest[TOPIC] <= time.time() * 1000 + 1
 
     absent = source.extents(frozenset({"offsets-of.no_topic"}))["offsets-of.no_topic"]
     assert (absent.beginning, absent.end, absent.topic_id) == ({}, {}, None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from typing import Any
 
@@ -223,16 +224,36 @@ def destinations(template: Template) -> dict[str, set[tuple[str, int]]]:
     }
 
 
-def test_an_endpoint_serves_only_the_lakes_account(network: Any) -> None:
-    endpoints = network(NO_INTERNET).find_resources(
-        "AWS::EC2::VPCEndpoint", {"Properties": {"VpcEndpointType": "Interface"}}
-    )
-    conditions = [
-        statement["Condition"]
-        for endpoint in endpoints.values()
-        for statement in endpoint["Properties"]["PolicyDocument"]["Statement"]
-    ]
-    assert conditions == [{"StringEquals": {"aws:PrincipalAccount": {"Ref": "AWS::AccountId"}}}] * 6
+OF_ACCOUNT = {"StringEquals": {"aws:PrincipalAccount": {"Ref": "AWS::AccountId"}}}
+OF_AMAZON = {
+    ("s3:GetObject", "al2023-repos-eu-west-1-de612dc2"),
+    ("s3:GetObject", "repo.eu-west-1.emr.amazonaws.com"),
+    *itertools.product(
+        ("s3:GetObject", "s3:PutObject"),
+        ("aws157-logs-prod-eu-west-1", "prod.eu-west-1.appinfo.src"),
+    ),
+}
+
+
+@pytest.mark.parametrize("aws", ["", NO_INTERNET])
+def test_an_endpoint_serves_only_the_lakes_account_and_what_emr_needs_of_amazon(
+    network: Any, aws: str
+) -> None:
+    endpoints = network(aws).find_resources("AWS::EC2::VPCEndpoint").values()
+    assert endpoints
+    policies = [each["Properties"]["PolicyDocument"]["Statement"] for each in endpoints]
+    for of_account, *of_amazon in policies:
+        assert of_account["Condition"] == OF_ACCOUNT
+        allowed = {
+            (action, arn["Fn::Join"][1][-1].removeprefix(":s3:::").removesuffix("/*"))
+            for statement in of_amazon
+            for action in (
+                [statement["Action"]] if isinstance(statement["Action"], str) else statement["Action"]
+            )
+            for arn in statement["Resource"]
+        }
+        assert allowed <= OF_AMAZON
+    assert [len(policy) for policy in policies].count(3) == 1, "the endpoint of S3"
 
 
 def test_an_admin_host_is_reached_through_systems_manager_only(network: Any) -> None:
