@@ -89,7 +89,9 @@ class FromEvents:
         ends = self.ends(frozenset(self._kafka_topics))
         if missing := [topic for topic in self._kafka_topics if not ends.get(topic)]:
             raise TopicMissing(
-                "Kafka has no topic of this name yet, which the query reads", found=", ".join(missing)
+                "Kafka has no topic of this name yet, which the query reads",
+                found=", ".join(missing),
+                remedy="Check the name in the lake file, or create the topic.",
             )
         if ends == self._read_to:
             return None

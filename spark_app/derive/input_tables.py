@@ -21,7 +21,7 @@ from tributary.contract.derivations import DerivedInput, LakeInput
 from tributary.contract.derived import derived_table
 from tributary.contract.errors import TributaryError
 from tributary.contract.lake import Lake
-from tributary.contract.remedies import Ingest, ListTables
+from tributary.contract.remedies import Ingest, ListTables, RemedyOrText
 from tributary.contract.table_name import TableName
 
 _COMMIT = f"{HUDI_PREFIX}commit_time"
@@ -84,7 +84,7 @@ class InputTables:
         name, hudi = self._find(wanted)
         timeline = hudi.existing_timeline()
         if timeline.last_instant is None:
-            raise _missing(wanted)
+            raise missing_input(wanted)
         return InputState(name, hudi, timeline, timeline.last_instant)
 
     def has(self, wanted: LakeInput | DerivedInput) -> bool:
@@ -102,7 +102,7 @@ class InputTables:
     def _find(self, wanted: LakeInput | DerivedInput) -> tuple[TableName, HudiTable]:
         names = [name for name in self._names(wanted) if self.hudi(name).exists()]
         if not names:
-            raise _missing(wanted)
+            raise missing_input(wanted)
         if len(names) > 1:
             raise InputMissing(
                 f"several tables have the name {wanted}", expected=" or ".join(map(str, names))
@@ -157,9 +157,12 @@ def _deleted_since(state: InputState, instant: str) -> bool:
     return len(told) < len(later) or any(commit.rows_deleted for commit in told)
 
 
-def _missing(wanted: LakeInput | DerivedInput) -> InputMissing:
-    what = "derived table" if isinstance(wanted, DerivedInput) else "table"
-    return InputMissing(
-        f"the lake has no {what} {wanted} yet, which the query reads",
-        remedy=["Check the name.", ListTables(), Ingest()],
-    )
+def missing_input(wanted: LakeInput | DerivedInput) -> InputMissing:
+    """Return the error of an input that the lake does not have, with what to do for that table."""
+    match wanted:
+        case DerivedInput():
+            what = "derived table"
+            remedy: RemedyOrText = f"If {wanted} has an error, mend that first: the same run derives both."
+        case LakeInput():
+            what, remedy = "table", ["Check the name.", ListTables(), Ingest(table=str(wanted))]
+    return InputMissing(f"the lake has no {what} {wanted} yet, which the query reads", remedy=remedy)

@@ -15,6 +15,7 @@ from tributary.api.sql import query_arrow
 from tributary.console.board_answers import BoardAnswers
 from tributary.console.charts import chart_options
 from tributary.console.colors import QUIET_COLOR
+from tributary.console.pages.ask import column_width
 from tributary.console.pages.boards import board_path, figure_text, file_name
 from tributary.contract.boards.board import BoardError, parse_board
 from tributary.operations.boards.answers import Figure, Lines, Points, Slices, shown
@@ -126,3 +127,29 @@ def test_texts_of_boards() -> None:
         "1.00",
         "x",
     )
+
+
+def _bars(*names: str) -> dict[str, Any]:
+    sql = 'title = "a"\n[[tile]]\ntitle = "T"\nchart = "bar"\nx = "x"\ny = "y"\nsql = "SELECT 1"\n'
+    tile = parse_board(sql, Path("b.toml")).tiles[0]
+    what = shown(tile, pa.table({"x": names, "y": range(len(names))}), "T")
+    assert isinstance(what, Lines)
+    label: dict[str, Any] = chart_options(tile, what)["xAxis"]["axisLabel"]
+    return label
+
+
+def test_each_of_a_few_bars_has_its_name_and_many_bars_only_those_that_fit() -> None:
+    assert _bars("Ink", "Paper")["interval"] == 0
+    assert "rotate" not in _bars("Ink", "Paper")
+    eight = _bars(
+        "France", "Canada", "India", "Italy", "South Korea", "Chile", "Spain", "Ghana", "New Zealand"
+    )
+    assert (eight["interval"], eight["rotate"]) == (0, 35)
+    assert "interval" not in _bars(*(f"day {number}" for number in range(60)))
+
+
+def test_a_column_is_as_wide_as_its_times_but_not_as_a_long_text() -> None:
+    assert column_width("n", [1, None]) == column_width("n", []) == 110
+    assert 240 > column_width("at (UTC)", ["2026-03-02 13:05:11+00:00"]) > 200
+    assert column_width("text", ["x" * 5000]) == 320
+    assert column_width("a quite long title of it", [1]) > 200

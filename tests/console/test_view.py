@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 import pytest
@@ -14,15 +14,19 @@ import pytest
 from connectors.engines.database_log import DatabaseLog
 from tests.console.views import ORDERS, USERS, blocked, commit, left_out, trends_of, view_of, well
 from tributary.api.row_events import is_of, parse_key
+from tributary.console.charts import commits_options
+from tributary.console.console import Console
 from tributary.console.pages.alerts import limits_of
 from tributary.console.pages.ask import as_csv, completions, quoted
 from tributary.console.pages.frame import ago, cell, counted, table_path
 from tributary.console.pages.pipeline import catching_up_text, left_text
+from tributary.console.pages.problems import Problem, has_buttons, problem_of
 from tributary.console.pages.quarantine import key_text, payload_text
 from tributary.console.pages.table import commit_rows
 from tributary.console.pages.tables import changes_of, rows_of
 from tributary.console.view import CatchingUp
 from tributary.contract.alerts import Alerts
+from tributary.contract.online_snapshot import Failed, Request
 from tributary.contract.pause import Pause
 from tributary.contract.table_name import TableName
 
@@ -72,6 +76,25 @@ def test_only_rules_that_count_are_listed() -> None:
 def test_what_needs_a_person_is_listed() -> None:
     assert [table.table for table in view_of(blocked(), left_out()).to_look_at] == [ORDERS, USERS]
     assert view_of(well()).is_well
+
+
+def test_a_table_that_is_left_out_says_that_it_comes_in_by_itself_and_has_no_buttons() -> None:
+    problem = problem_of(left_out(), cast(Console, None))
+    assert problem == Problem(
+        "no key", "Add one. After that, the table comes in by itself while an ingest runs that follows."
+    )
+    assert not has_buttons(left_out())
+    assert has_buttons(blocked())
+    assert not has_buttons(None)
+
+
+def test_a_table_that_could_not_be_read_again_says_why() -> None:
+    request = Request("1", ORDERS, ("it was left out until now",), 0)
+    table = replace(well(), snapshot=Failed(request, "the database refused a query"))
+    problem = problem_of(table, cast(Console, None))
+    assert problem is not None
+    assert problem.reason == "it was left out until now. But the database refused a query."
+    assert problem.remedy == "Run tributary snapshot web.public.orders."
 
 
 def test_a_first_snapshot_is_shown_with_the_rows_that_are_still_to_come() -> None:
@@ -188,3 +211,9 @@ def test_texts_of_pages() -> None:
     assert ago(now - timedelta(hours=3)) == "3 h ago"
     assert (counted(1, "row"), counted(2000, "row")) == ("1 row", "2,000 rows")
     assert table_path("a.b.c/d?") == "/table/a.b.c%2Fd%3F"
+
+
+def test_times_below_a_chart_of_commits_do_not_overlap_and_one_commit_is_not_drawn_within_days() -> None:
+    axis = commits_options([commit()])["xAxis"]
+    assert axis["axisLabel"]["hideOverlap"]
+    assert axis["max"] - axis["min"] == 60_000

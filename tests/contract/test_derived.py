@@ -194,7 +194,7 @@ def test_a_query_that_cannot_be_used_stops_only_its_own_table(sql: str, told: st
 
 def test_a_missing_file_is_told_with_its_path(tmp_path: Path) -> None:
     found = read_derivations(lake('[derived.a]\nkey = ["id"]\nfile = "a.sql"\n'), tmp_path)
-    assert f"{tmp_path}/a.sql" in str(found.errors["a"])
+    assert str(found.errors["a"]).count(f"{tmp_path}/a.sql") == 1
 
 
 def test_a_table_of_events_is_one_that_reads_a_topic() -> None:

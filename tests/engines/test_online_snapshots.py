@@ -441,6 +441,19 @@ def test_a_table_for_which_its_database_is_not_prepared_is_left_out_where_that_c
     assert (request.table, request.reasons) == (RUST, BROUGHT_LATER)
 
 
+def test_a_later_table_that_is_mended_is_read_by_a_connector_that_knows_it_as_it_is_now(world: World) -> None:
+    world.server.is_prepared = True
+    here = dataclasses.replace(world.link, renew=lambda: None)
+    notice(here, world.session, world.files, [])
+    world.server.definitions[RUST] = ONE
+    world.server.has_rust = True
+    assert notice(here, world.session, world.files, []).unread == frozenset()
+    world.server.has_rust = False
+    assert notice(here, world.session, world.files, []) == Finding(unread=frozenset({RUST}))
+    (request,) = notice(here, world.session, world.files, []).requests
+    assert (request.table, request.reasons) == (RUST, BROUGHT_LATER)
+
+
 def test_a_look_renews_the_connector_and_asks_for_what_it_then_reads(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

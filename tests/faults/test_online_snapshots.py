@@ -173,7 +173,9 @@ def test_a_table_that_is_created_later_and_cannot_be_exact_comes_in_once_it_is_m
     at_work.end_ingest()
     try:
         with _following(at_work):
-            _run(at_work, *LOSSY)
+            _run(
+                at_work, *LOSSY, "CREATE TABLE quiet (id int, v text)", "INSERT INTO quiet VALUES (1, 'only')"
+            )
             _wait(lambda: "exact" in _in_lake(at_work), "the other new table in the lake")
             assert _state(at_work, "lossy") == "left out"
             said = " ".join(tributary.run("status", status=1).split())
@@ -185,6 +187,11 @@ def test_a_table_that_is_created_later_and_cannot_be_exact_comes_in_once_it_is_m
             _run(at_work, *MENDED, "INSERT INTO lossy VALUES ('0001', 'four')")
             _wait(lambda: "rows" in _listed(at_work, "lossy"), "the mended table in the lake")
             _wait(lambda: _state(at_work, "lossy") == "well", "the end of its snapshot")
+            # No change of a row tells the connector of the key.
+            assert _state(at_work, "quiet") == "left out"
+            _run(at_work, "ALTER TABLE quiet ADD PRIMARY KEY (id)")
+            _wait(lambda: _state(at_work, "quiet") == "well", "the quiet table's snapshot")
+            assert _values(at_work, "quiet") == {1: "only"}
         assert tributary.json("query", "SELECT k, v FROM lossy ORDER BY v") == [
             {"k": "0001", "v": "four"},
             {"k": "1", "v": "one"},

@@ -5,17 +5,30 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tributary.console.colors import QUIET_COLOR
 from tributary.console.trends import Rates
 from tributary.contract.boards.board import BarTile, Tile
 from tributary.operations.boards.answers import Lines, Points, Slices
 
+if TYPE_CHECKING:
+    from tributary.api.timeline import Commit
+
 QUIET = {":color": QUIET_COLOR}
 """The style of a text."""
 _RATES_SECONDS = 300
+_LEAST_ROOM_SECONDS = 30
+"""So much time is drawn before the first commit and after the last one."""
 _LOOKS_IN_A_GAP = 5
+_LINES_OF_A_GRID = {"lineStyle": {**QUIET, "opacity": 0.25}}
+"""The lines behind the values of a chart."""
+_MOST_NAMED = 12
+"""So many bars or points of a category each have their name below them. Of more, those that fit have it."""
+_LETTERS_IN_A_ROW = 32
+"""So many letters fit side by side below the narrowest chart. More names than that are written aslant."""
+_LONGEST_NAME = 75
+"""A name below a chart ends after so many pixels."""
 _LARGEST, _SMALLEST = 48.0, 6.0
 """Diameters of bubbles in pixels."""
 
@@ -62,6 +75,40 @@ def rates_options(rates: Sequence[Rates], now: datetime, seconds: float) -> dict
     }
 
 
+def commits_options(commits: Sequence[Commit]) -> dict[str, Any]:
+    """Return the chart of the rows and the freshness of commits, which come newest first."""
+    rows, fresh = [], []
+    for commit in reversed(commits):
+        moment = commit.completed.timestamp() * 1000
+        rows.append([moment, commit.rows])
+        if commit.freshness is not None:
+            fresh.append([moment, commit.freshness.p95 / 1000])
+    return {
+        "grid": {"left": 60, "right": 60, "top": 40, "bottom": 30},
+        "textStyle": QUIET,
+        "legend": {"top": 0, "textStyle": QUIET},
+        "tooltip": {"trigger": "axis"},
+        "xAxis": _axis("time", **_span(commits)),
+        "yAxis": [
+            _axis("value", name="rows", nameTextStyle=QUIET),
+            _axis("value", name="s", nameTextStyle=QUIET, splitLine={"show": False}),
+        ],
+        "series": [
+            {"name": "rows written", "type": "bar", "barMaxWidth": 24, "data": rows},
+            {"name": "fresh p95", "type": "line", "yAxisIndex": 1, "data": fresh},
+        ],
+    }
+
+
+def _span(commits: Sequence[Commit]) -> dict[str, float]:
+    """Return the times between which the commits are drawn. ECharts shows a single one within two days."""
+    if not commits:
+        return {}
+    first, last = (commit.completed.timestamp() * 1000 for commit in (commits[-1], commits[0]))
+    room = max(_LEAST_ROOM_SECONDS * 1000, (last - first) / 50)
+    return {"min": first - room, "max": last + room}
+
+
 def _with_gaps(points: Sequence[tuple[datetime, float]], seconds: float) -> list[list[float | None]]:
     """Return the points of a line, with a point without a value between two that are too far apart."""
     data: list[list[float | None]] = []
@@ -84,17 +131,29 @@ def _base(trigger: str) -> dict[str, Any]:
 
 
 def _axis(kind: str, **more: Any) -> dict[str, Any]:
-    return {"type": kind, "axisLabel": {**QUIET, "hideOverlap": True}, **more}
+    label = {**QUIET, "hideOverlap": True}
+    lines = {} if kind == "category" else {"splitLine": _LINES_OF_A_GRID}
+    return {"type": kind, "axisLabel": label, **lines, **more}
+
+
+def _categories(names: Sequence[str]) -> dict[str, Any]:
+    """Return an axis on which each of a few categories has its name."""
+    if len(names) > _MOST_NAMED:
+        return _axis("category", data=list(names))
+    longest = max(map(len, names), default=0)
+    aslant = {"rotate": 35} if longest * len(names) > _LETTERS_IN_A_ROW else {}
+    size = {"width": _LONGEST_NAME, "overflow": "truncate"}
+    label = {**QUIET, "interval": 0, "hideOverlap": True, **size, **aslant}
+    return _axis("category", data=list(names), axisLabel=label)
 
 
 def _lines(tile: Tile, what: Lines) -> dict[str, Any]:
     is_bar = isinstance(tile, BarTile)
     stack = {"stack": "all"} if isinstance(tile, BarTile) and tile.stacked else {}
-    x: dict[str, Any] = {"data": list(what.x)} if what.axis == "category" else {}
     return {
         **_base("axis"),
         "legend": {"show": len(what.series) > 1, "type": "scroll", "top": 0, "textStyle": QUIET},
-        "xAxis": _axis(what.axis, **x),
+        "xAxis": _categories(what.x) if what.axis == "category" else _axis(what.axis),
         "yAxis": _axis("value"),
         "series": [
             {

@@ -16,6 +16,10 @@ from tributary.console.metrics import CONTENT_TYPE, exposition
 from tributary.console.pages import alerts, ask, boards, logs, pipeline, quarantine, row, table, tables
 
 _SECONDS_BETWEEN_LOOKS = 0.5
+_SECONDS_TO_RECONNECT = 30.0
+"""How long a page may be without its connection before it loads again, and loses what was typed or clicked.
+
+With NiceGUI's three seconds, a browser that Spark keeps from the processor for longer does that."""
 _is_over = threading.Event()
 
 
@@ -37,6 +41,7 @@ def serve(console: Console, listening: Listening, on_start: Callable[[], None]) 
         dark=None,
         show=False,
         reload=False,
+        reconnect_timeout=_SECONDS_TO_RECONNECT,
         show_welcome_message=False,
         binding_refresh_interval=None,  # No page binds values, so nothing has to be compared all the time.
         favicon="🌊",

@@ -364,8 +364,10 @@ def _query_text(name: str, entry: Derived, folder: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
+        # The text of an OSError has the path, too.
+        reason = error.strerror if isinstance(error, OSError) else error
         raise QueryNotUsable(
-            "the file with the query cannot be read", where=f"[derived.{name}]", found=f"{path}: {error}"
+            "the file with the query cannot be read", where=f"[derived.{name}]", found=f"{path}: {reason}"
         ) from error
 
 

@@ -21,7 +21,8 @@ def renew_connector(
 ) -> None:
     """Prepare the source's database again, and return once its connector runs with what was found.
 
-    That is what a start does for a source whose servers run. The connector keeps its position. Raises
+    That is what a start does for a source whose servers run. The connector starts again even if its config
+    is the same, because it can know a table as that was before. It keeps its position. Raises
     StateFolderBusy while servers are started or stopped, ConnectorFailed, and the errors of
     `prepare_database`."""
     with state.exclusive():
@@ -29,5 +30,5 @@ def renew_connector(
         deployment = deployment_here(lake, state, settings)
         connector = engine_of(source).render(lake, source, deployment, found.untaken)
         keeper = ConnectorKeeper(ConnectRest(settings.connect_url), threading.Event())
-        keeper.ensure_running(connector, worker_has_died=False)
+        keeper.renew(connector)
         replace_left_out(state, lake, source, found.left_out, words)

@@ -45,6 +45,12 @@ class ConnectorKeeper:
         )
         return is_anew
 
+    def renew(self, connector: ConnectorConfig) -> None:
+        """Create the connector again, also if its config is the same, and return once it runs.
+
+        It keeps its offsets, and reads the tables' definitions anew. Raises ConnectorFailed."""
+        self.ensure_running(connector, worker_has_died=True)
+
     def remove(self, name: str) -> None:
         """Return once the worker has forgotten the connector's state too. The offsets are kept.
 

@@ -11,15 +11,23 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from spark_app.derive.derived_table import DerivedTable
-from spark_app.derive.input_tables import InputMissing
+from spark_app.derive.input_tables import InputMissing, missing_input
 from spark_app.derive.record import RECORD_KEY, Record, commit_metadata
 from spark_app.derive.run import DeriveRun
 from spark_app.ledger.ledger import LEDGER_KEY, Ledger
 from spark_app.reports import Committed, ProgressWriter
 from spark_app.run.outcome import Outcome
 from tests.contract.test_derived import derived, lake
-from tributary.contract.derivations import Derivation, Derivations, read_derivations
+from tributary.contract.derivations import (
+    Derivation,
+    Derivations,
+    DerivedInput,
+    LakeInput,
+    read_derivations,
+)
 from tributary.contract.errors import TributaryError
+from tributary.contract.remedies import in_words
+from tributary.operations.remedy_words import remedy_words
 
 
 @dataclass
@@ -123,6 +131,20 @@ def test_a_run_that_follows_waits_for_an_input_that_is_not_there_yet() -> None:
     assert run.outcomes.written == {}
     told = [report["event"] for report in run.reports if report.get("table") == "derived.tables.early"]
     assert told[:3] == ["failed", "failed", "caught_up"]
+
+
+def test_the_remedy_for_a_missing_input_names_the_input_not_the_table_that_reads_it() -> None:
+    failures: dict[str, list[Exception]] = {
+        "early": [missing_input(LakeInput(("public", "orders")))],
+        "late": [missing_input(DerivedInput("early"))],
+    }
+    run = Run(TWO, failures=failures)
+    assert not run.run()
+    early, late = (in_words(run.outcomes.written[name].remedies, remedy_words) for name in ("early", "late"))
+    assert "tributary ingest --tables public.orders." in early
+    assert "derived" not in early
+    assert "early has an error, mend that first" in late
+    assert "ingest" not in late
 
 
 def test_an_error_blocks_only_its_own_table_and_is_kept_for_a_person() -> None:

@@ -84,8 +84,8 @@ def tables(
 
     The lake gets a table with its first row. Until then, the table is named above the list.
 
-    A table is left out if it cannot be taken. If the last start has found that, it comes in at the next
-    tributary up after it was mended. If it was created later, it comes in within a minute by itself.
+    A table is left out if it cannot be taken. Once it is mended, it comes in by itself within a minute
+    while an ingest runs that follows, and otherwise at the next tributary up.
 
     "Verified as of" is the time as of which tributary verify found all rows equal to the source's.
     """

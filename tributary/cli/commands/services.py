@@ -54,8 +54,9 @@ def up(
 ) -> None:
     """Start the pipeline on this machine: PostgreSQL, Kafka, Kafka Connect with its connectors, and S3.
 
-    A table that cannot be taken is left out: its reason and remedy are shown, and all other tables run. It
-    comes in at the next start after it was mended. The exit status is 3 if tables are left out.
+    A table that cannot be taken is left out: its reason and remedy are shown, and all other tables run.
+    Once it is mended, it comes in by itself while an ingest runs that follows, and otherwise at the next start. The
+    exit status is 3 if tables are left out.
 
     Servers that run already are left alone, and servers that died are restarted. If the lake file names a
     database of your own, Tributary reads that one, and the local PostgreSQL only holds bronze's catalog.
@@ -116,8 +117,8 @@ def status(
     even after the run has ended. A table's lag is the number of events in its Kafka topic that it has not
     applied. A table is waiting if it has events to apply and no ingest is running.
 
-    A table is left out if it cannot be taken. If the last start has found that, it comes in at the next
-    tributary up after it was mended. If it was created later, it comes in within a minute by itself.
+    A table is left out if it cannot be taken. Once it is mended, it comes in by itself within a minute
+    while an ingest runs that follows, and otherwise at the next tributary up.
 
     A table is an orphan if its source no longer has it, or if the lake file excludes it: see
     tributary orphans. A table differs, or is read again, after a change of its source without an event: see

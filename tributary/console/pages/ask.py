@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from io import BytesIO, StringIO
 from typing import TYPE_CHECKING, Any
@@ -176,19 +176,36 @@ def answer_grid(found: pa.Table, height: str) -> None:
     """Show the first rows of an answer in a grid. `height` is a class of Tailwind."""
     # A field's name must not hold a dot, which AG Grid reads as a path.
     fields = [f"column {number}" for number in range(found.num_columns)]
-    columns = [column.to_pylist() for column in found.slice(0, MOST_ROWS_SHOWN).columns]
+    columns = [
+        [grid_cell(value) for value in column.to_pylist()]
+        for column in found.slice(0, MOST_ROWS_SHOWN).columns
+    ]
     ui.aggrid(
         {
             "columnDefs": [
-                {"headerName": name, "field": field, "minWidth": 110, "resizable": True, "sortable": True}
-                for field, name in zip(fields, found.column_names, strict=True)
+                {
+                    "headerName": name,
+                    "field": field,
+                    "minWidth": column_width(name, values),
+                    "resizable": True,
+                    "sortable": True,
+                }
+                for field, name, values in zip(fields, found.column_names, columns, strict=True)
             ],
-            "rowData": [
-                dict(zip(fields, map(grid_cell, values), strict=True))
-                for values in zip(*columns, strict=True)
-            ],
+            "rowData": [dict(zip(fields, values, strict=True)) for values in zip(*columns, strict=True)],
         }
     ).classes(f"w-full {height}")
+
+
+_NARROWEST, _WIDEST = 110, 320
+_OF_A_LETTER, _AROUND_A_VALUE, _AROUND_A_TITLE = 8, 32, 52
+
+
+def column_width(title: str, values: Sequence[Any]) -> int:
+    """Return how many pixels wide a column is at least: a time is readable as a whole, a long text is not."""
+    longest = max((len(str(value)) for value in values if value is not None), default=0)
+    wanted = max(longest * _OF_A_LETTER + _AROUND_A_VALUE, len(title) * _OF_A_LETTER + _AROUND_A_TITLE)
+    return min(max(wanted, _NARROWEST), _WIDEST)
 
 
 _LONGEST = 2_000

@@ -22,13 +22,14 @@ from tributary.console.pages.frame import (
     state_badge,
     table_path,
 )
-from tributary.console.pages.problems import Problem, problem_card, problem_of
+from tributary.console.pages.problems import Problem, has_buttons, problem_card, problem_of
 from tributary.console.trends import Trends
 from tributary.console.view import LakeView, Part
 from tributary.contract.online_snapshot import Reading
 from tributary.contract.table_name import TableName
 
 _MOST_BARS = 10
+_BUTTONS = "Open the table, which has buttons for these commands"
 
 
 def add(console: Console) -> None:
@@ -195,9 +196,9 @@ def _to_look_at(console: Console, view: LakeView) -> None:
     for part in parts:
         path = None if part.log is None else _log_path(part.log)
         problem_card(Problem(part.problem or "", part.remedy), part.name, path)
-    more = "" if console.actions is None else "Open the table, which has buttons for these commands"
     for table in view.to_look_at:
         if (problem := problem_of(table, console)) is not None:
+            more = _BUTTONS if console.actions is not None and has_buttons(table) else ""
             problem_card(problem, str(table.table), table_path(table.table), more)
 
 

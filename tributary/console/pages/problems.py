@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from nicegui import ui
 
 from tributary.console.console import Console
+from tributary.contract.online_snapshot import Failed
 from tributary.contract.remedies import in_words
 from tributary.operations.table_states import TableState
 from tributary.operations.verify.view import examples_of, sentence
 
+_THEN = "After that, the table comes in by itself while an ingest runs that follows."
 _CARD = "w-full border-l-4 border-orange-500 gap-1"
 
 
@@ -27,16 +29,22 @@ def problem_of(table: TableState, console: Console) -> Problem | None:
     if table.is_well:
         return None
     if table.left_out is not None:
-        remedy = " ".join(filter(None, table.left_out.remedies))
+        remedy = " ".join([*filter(None, table.left_out.remedies), _THEN])
         return Problem(" ".join(table.left_out.reasons), remedy)
     if table.outcome is not None:
         return Problem(table.outcome.reason, in_words(table.outcome.remedies, console.shown.words))
     if table.snapshot is not None:
         reasons = "; ".join(table.snapshot.request.reasons)
-        return Problem(reasons, f"Run tributary snapshot {table.table}.")
+        failed = f". But {table.snapshot.problem}." if isinstance(table.snapshot, Failed) else ""
+        return Problem(f"{reasons}{failed}", f"Run tributary snapshot {table.table}.")
     if table.verified is not None:
         return Problem(sentence(table.verified), "; ".join(examples_of(table.verified)))
     return None
+
+
+def has_buttons(table: TableState | None) -> bool:
+    """Return whether a button can do anything for a table: nothing while the lake leaves it out."""
+    return table is not None and table.left_out is None
 
 
 def problem_card(problem: Problem, name: str | None = None, path: str | None = None, more: str = "") -> None:

@@ -14,7 +14,7 @@ from connectors.engines.database_log import size_text
 from tributary.api.column_history import ColumnChange, column_changes
 from tributary.api.rows import APP_COLUMNS
 from tributary.api.table_files import TableFiles
-from tributary.console.charts import QUIET
+from tributary.console.charts import commits_options
 from tributary.console.console import Console
 from tributary.console.pages.buttons import action_button, jobs_panel
 from tributary.console.pages.frame import (
@@ -25,7 +25,7 @@ from tributary.console.pages.frame import (
     show_error,
     state_badge,
 )
-from tributary.console.pages.problems import Problem, problem_card, problem_of
+from tributary.console.pages.problems import Problem, has_buttons, problem_card, problem_of
 from tributary.console.view import LakeView
 from tributary.contract.errors import TributaryError
 from tributary.contract.lake import Storage
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from tributary.api.timeline import Commit
 
 _COMMITS = 50
-_LEAST_ROOM_SECONDS = 30
 
 
 def add(console: Console) -> None:
@@ -55,7 +54,7 @@ def add(console: Console) -> None:
                 _without_commit(console, name, view, error)
                 return
             _settings(console, table, facts.files)
-            chart = ui.echart(_chart(commits)).classes("w-full h-64")
+            chart = ui.echart(commits_options(commits)).classes("w-full h-64")
             ui.label("Commits, newest first").classes("text-lg font-bold")
             grid = ui.aggrid(
                 {
@@ -76,7 +75,7 @@ def add(console: Console) -> None:
                 except TributaryError:
                     return  # The pipeline page says what does not run.
                 grid.run_grid_method("setGridOption", "rowData", commit_rows(now))
-                chart.options.update(_chart(now))
+                chart.options.update(commits_options(now))
 
             ui.timer(2 * console.shown.seconds, look)
 
@@ -130,7 +129,7 @@ def _state(console: Console, name: str, view: LakeView) -> None:
 
 def _buttons(console: Console, name: str, view: LakeView) -> None:
     state = view.table(name)
-    if state is None or console.actions is None:
+    if state is None or not has_buttons(state) or console.actions is None:
         return
 
     @ui.refreshable
@@ -300,38 +299,3 @@ def commit_rows(commits: Sequence[Commit]) -> list[dict[str, Any]]:
         }
         for commit in commits
     ]
-
-
-def _chart(commits: Sequence[Commit]) -> dict[str, Any]:
-    """Return rows and freshness of the commits, oldest first."""
-    in_quiet = {"axisLabel": QUIET, "nameTextStyle": QUIET}
-    rows, fresh = [], []
-    for commit in reversed(commits):
-        moment = commit.completed.timestamp() * 1000
-        rows.append([moment, commit.rows])
-        if commit.freshness is not None:
-            fresh.append([moment, commit.freshness.p95 / 1000])
-    return {
-        "grid": {"left": 60, "right": 60, "top": 40, "bottom": 30},
-        "textStyle": QUIET,
-        "legend": {"top": 0, "textStyle": QUIET},
-        "tooltip": {"trigger": "axis"},
-        "xAxis": {"type": "time", "axisLabel": QUIET, **_span(commits)},
-        "yAxis": [
-            {"type": "value", "name": "rows", **in_quiet},
-            {"type": "value", "name": "s", "splitLine": {"show": False}, **in_quiet},
-        ],
-        "series": [
-            {"name": "rows written", "type": "bar", "barMaxWidth": 24, "data": rows},
-            {"name": "fresh p95", "type": "line", "yAxisIndex": 1, "data": fresh},
-        ],
-    }
-
-
-def _span(commits: Sequence[Commit]) -> dict[str, float]:
-    """Return the times between which the commits are drawn. ECharts shows a single one within two days."""
-    if not commits:
-        return {}
-    first, last = (commit.completed.timestamp() * 1000 for commit in (commits[-1], commits[0]))
-    room = max(_LEAST_ROOM_SECONDS * 1000, (last - first) / 50)
-    return {"min": first - room, "max": last + room}

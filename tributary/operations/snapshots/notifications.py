@@ -77,7 +77,10 @@ def _number(values: Mapping[str, str], name: str) -> int:
 def _words(status: str) -> str:
     match status:
         case "NO_PRIMARY_KEY":
-            return "the table has no key by which the connector could read it in parts"
+            return (
+                "the connector knows no key by which it could read the table in parts. If the table has "
+                "got a key, the connector learns of it with the next change of a row"
+            )
         case "SQL_EXCEPTION":
             return "the database refused a query of the connector; the log of Connect has its message"
         case "UNKNOWN_SCHEMA":

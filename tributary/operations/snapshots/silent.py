@@ -63,7 +63,8 @@ def notice(
     new = defined.keys() - (frozenset() if before is None else before.tables.keys())
     checked = _checked(link, session, new)
     unfit = _notes(checked.left_out, new)
-    unread = _unread(link, new - unfit.keys()) or _unsent(link, session, new - unfit.keys(), checked)
+    fit = new - unfit.keys()
+    unread = _unread(link, fit) or _unsent(link, session, fit, checked) or _mended(link, fit, before)
     left_out = {**at_start, **unfit, **unread}
     left_out = {table: note for table, note in left_out.items() if table.source == source}
     now = {table: definition for table, definition in defined.items() if table not in left_out}
@@ -131,8 +132,21 @@ def _unsent(
     try:
         link.engine.check_prepared(session, link.lake, link.source, checked.untaken)
     except DatabaseNotReady as error:
-        return dict.fromkeys(new, _note(error))
+        why = _note(error)
+        return dict.fromkeys(new, LeftOutNote((*UNREAD.reasons, *why.reasons), why.remedies))
     return {}
+
+
+def _mended(
+    link: SourceLink, new: Collection[TableName], before: Look | None
+) -> Mapping[TableName, LeftOutNote]:
+    """Return the new tables that the last look could not take, if their connector can be started again.
+
+    Until then it may know such a table as that was, for example without its key, and would not read it."""
+    if before is None or link.renew is None:
+        return {}
+    notes = {table: before.left_out[table] for table in new if table in before.left_out}
+    return {table: UNREAD for table, note in notes.items() if note.reasons[:1] != UNREAD.reasons}
 
 
 def _is_held_back(
