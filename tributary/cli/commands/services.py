@@ -55,8 +55,8 @@ def up(
     """Start the pipeline on this machine: PostgreSQL, Kafka, Kafka Connect with its connectors, and S3.
 
     A table that cannot be taken is left out: its reason and remedy are shown, and all other tables run.
-    Once it is mended, it comes in by itself while an ingest runs that follows, and otherwise at the next start. The
-    exit status is 3 if tables are left out.
+    Once it is mended, it comes in by itself while an ingest runs that follows, and otherwise at the next
+    start. The exit status is 3 if tables are left out.
 
     Servers that run already are left alone, and servers that died are restarted. If the lake file names a
     database of your own, Tributary reads that one, and the local PostgreSQL only holds bronze's catalog.
