@@ -40,7 +40,10 @@ def test_debezium_knows_every_option_and_takes_every_value(
     postgres = jvm.io.debezium.connector.postgresql.PostgresConnectorConfig
     # Debezium reads these options but does not list them.
     unlisted = ("event.converting.failure.handling.mode", "include.schema.changes")
-    known = {*postgres.configDef().names(), *unlisted}
+    of_driver = {option for option in config if option.startswith("driver.")}
+    known = {*postgres.configDef().names(), *unlisted, *of_driver}
+    driver = jvm.org.postgresql.PGProperty
+    assert all(driver.forName(option.removeprefix("driver.")) is not None for option in of_driver)
     assert {option for option in config if option not in known} == set(_of_connect(config))
     checked = _configuration(jvm, config).validate(postgres.ALL_FIELDS)
     assert not [error for value in checked.values() for error in value.errorMessages()]

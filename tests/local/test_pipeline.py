@@ -488,6 +488,8 @@ def test_a_first_snapshot_passes_over_tables_that_the_connector_may_not_read(
     assert all(connector.is_running for connector in read_status(own.state).connectors)
     topics = AdminClient({"bootstrap.servers": pipeline.settings.kafka_bootstrap}).list_topics().topics
     assert topic_of(pipeline, "calls_1") not in topics
+    with postgres.connect_as_admin(users_server, "crm") as admin:
+        admin.execute("DROP TABLE calls, zones")
 
 
 def test_without_an_administrator_the_sql_is_written_to_a_named_file(

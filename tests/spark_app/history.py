@@ -246,6 +246,7 @@ CHANGES: tuple[Act, ...] = (
     _truncate,
     _read_incrementally,
 )
+CHANGES_OF_NO_KEY = tuple(change for change in CHANGES if change not in (_move, _swap, _shift))
 BETWEEN: tuple[Act, ...] = (
     *(_nothing,) * 8,
     _add_column,
