@@ -285,7 +285,7 @@ def _order_in_queue(run: TableRun) -> tuple[bool, bool, float, bool, int]:
     """Tables whose services are due come last, and those that waited longest first.
 
     A table that is not recovered may have nothing to do, unless its topic has new events: then it is live.
-    Of those that are not, the ones with the newest events are the likeliest to have something to do."""
+    Otherwise, the tables with the newest events are the likeliest to have something to do."""
     is_recovered = run.table.is_recovered
     is_live = not is_recovered and run.last_event_at is not None
     age = 0 if is_recovered else -run.newest_event_ms

@@ -85,12 +85,24 @@ class TableRuns:
             allowed = self.new.allowed({topic: table.name for topic, table in found.items()}, read_again)
             found = {topic: table for topic, table in found.items() if topic in allowed}
         extents = self.source.extents(frozenset(found)) if found and not self.follow else {}
-        newest = self.source.newest(frozenset(found)) if found and isinstance(self.source, Dated) else {}
+        newest = self._newest(frozenset(found))
         for topic, table in sorted(found.items()):
             target = None if self.follow else extents[topic].end
             self.by_topic[topic] = TableRun(table, target, newest_event_ms=newest.get(topic, 0))
         if found:
             self.progress.write(Started(tuple(sorted(table.name for table in found.values()))))
+
+    def _newest(self, topics: frozenset[str]) -> Mapping[str, int]:
+        """Return when the newest event of each topic came, as far as the source can tell: it only orders.
+
+        Brokers before Kafka 3.0 cannot."""
+        if not topics or not isinstance(self.source, Dated):
+            return {}
+        try:
+            return self.source.newest(topics)
+        except PASSING_FAILURES as error:
+            print(f"Cannot read how new the events of each topic are: {error}", file=sys.stderr)
+            return {}
 
     def look_for_pauses(self) -> None:
         """Find the tables that are paused. If they cannot be read, that is an error only at the start."""

@@ -119,9 +119,7 @@ class KafkaSource:
         Only the ends are asked for each time. The first offsets and the ids of the topics come from the
         last call of `topics`, or from the first time that a topic was asked for after it."""
         with self._lock:
-            found = self._found
-            if found is None or not topics <= found.partitions.keys():
-                found = self._look_up()
+            found = self._known(topics)
             client = self._client()
             end = _by_topic(client.endOffsets(self._java_list(found, topics)))
             if unknown := frozenset(topics - self._beginning.keys()):
@@ -135,7 +133,7 @@ class KafkaSource:
     def newest(self, topics: frozenset[str]) -> Mapping[str, int]:
         """Return the largest timestamp in each topic (KIP-734), without reading a record."""
         with self._lock:
-            found = self._look_up()
+            found = self._known(topics)
             specs = self._jvm.java.util.HashMap()
             spec = self._jvm.org.apache.kafka.clients.admin.OffsetSpec.maxTimestamp()
             for topic in topics & found.partitions.keys():
@@ -207,6 +205,12 @@ class KafkaSource:
         for name, value in self._properties(own).items():
             properties.setProperty(name, value)
         return properties
+
+    def _known(self, topics: frozenset[str]) -> _Topics:
+        """Return what the last look has found, or look again if it lacks one of the topics."""
+        if self._found is None or not topics <= self._found.partitions.keys():
+            return self._look_up()
+        return self._found
 
     def _look_up(self) -> _Topics:
         """Ask Kafka for its topics, their partitions and their ids (KIP-516), in two requests."""

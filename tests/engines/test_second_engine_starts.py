@@ -106,7 +106,7 @@ class Connect:
         self.known: dict[str, dict[str, str]] = {}
         self.ran: dict[str, ConnectorConfig] = {}
 
-        def run(_: ConnectorKeeper, connector: ConnectorConfig, __: bool) -> bool:
+        def run(_: ConnectorKeeper, connector: ConnectorConfig, *, recreate: bool) -> bool:  # noqa: ARG001
             self.ran[connector.name] = connector
             abacus.said.append(f"run {connector.name}")
             return True

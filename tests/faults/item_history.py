@@ -13,7 +13,7 @@ State = int | None
 
 @dataclass(frozen=True)
 class Sight:
-    """What is wrong with what a reader saw. Each is an item's id."""
+    """The ids of the items that a reader saw wrong."""
 
     doubled: tuple[str, ...] = ()
     gone_back: tuple[str, ...] = ()

@@ -470,6 +470,17 @@ def test_after_a_start_the_tables_with_the_newest_events_recover_first() -> None
     assert recovered == ["b", "c", "a", "never"]
 
 
+def test_a_source_that_cannot_tell_how_new_its_events_are_is_read_all_the_same() -> None:
+    class OldSource(FakeSource):
+        def newest(self, _: frozenset[str]) -> Mapping[str, int]:
+            raise OSError("the broker does not know this request")
+
+    tables = {"a": FakeTable("a"), "b": FakeTable("b")}
+    run, _ = ingest(OldSource({"a": 1, "b": 2}), tables)
+    assert run.run()
+    assert (tables["a"].position, tables["b"].position) == (1, 2)
+
+
 def test_the_source_is_rarely_asked_for_topics_without_new_events() -> None:
     tables = {name: FakeTable(name) for name in ("live", "idle", "behind")}
     source = FakeSource({"live": 0, "idle": 0, "behind": 40})

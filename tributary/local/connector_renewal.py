@@ -30,5 +30,5 @@ def renew_connector(
         deployment = deployment_here(lake, state, settings)
         connector = engine_of(source).render(lake, source, deployment, found.untaken)
         keeper = ConnectorKeeper(ConnectRest(settings.connect_url), threading.Event())
-        keeper.renew(connector)
+        keeper.ensure_running(connector, recreate=True)
         replace_left_out(state, lake, source, found.left_out, words)

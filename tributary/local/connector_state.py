@@ -25,15 +25,15 @@ class ConnectorKeeper:
     rest: ConnectRest
     cancelled: threading.Event
 
-    def ensure_running(self, connector: ConnectorConfig, worker_has_died: bool) -> bool:
+    def ensure_running(self, connector: ConnectorConfig, *, recreate: bool) -> bool:
         """Return once the connector runs, and return True if it was created or recreated.
 
-        It is recreated if its config differs, if it has failed, or if its worker has died. A dead worker
-        leaves the state "running" behind, so only the state of a new connector is certain to be its own. The
-        offsets are kept. Raises ConnectorFailed.
+        It is recreated if its config differs, if it has failed, or with `recreate`. A worker that has died
+        needs that: it leaves the state "running" behind, so only the state of a new connector is certain to
+        be its own. The offsets are kept. Raises ConnectorFailed.
         """
         known = self.rest.config(connector.name)
-        is_anew = known != connector.config or worker_has_died or self._has_failed(connector.name)
+        is_anew = known != connector.config or recreate or self._has_failed(connector.name)
         if is_anew:
             self.remove(connector.name)
             self.rest.put(connector)
@@ -44,12 +44,6 @@ class ConnectorKeeper:
             running_seconds=_SECONDS_TO_RUN if is_anew else 0.0,
         )
         return is_anew
-
-    def renew(self, connector: ConnectorConfig) -> None:
-        """Create the connector again, also if its config is the same, and return once it runs.
-
-        It keeps its offsets, and reads the tables' definitions anew. Raises ConnectorFailed."""
-        self.ensure_running(connector, worker_has_died=True)
 
     def remove(self, name: str) -> None:
         """Return once the worker has forgotten the connector's state too. The offsets are kept.

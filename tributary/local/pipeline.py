@@ -200,7 +200,7 @@ class _Start:
             lake, deployment = self.servers.lake, self.servers.deployment
             untaken = self.found[source.name].untaken
             connector = engine_of(source).render(lake, source, deployment, untaken)
-            return self._keeper.ensure_running(connector, self.connect_has_died)
+            return self._keeper.ensure_running(connector, recreate=self.connect_has_died)
 
         return run
 
@@ -306,7 +306,7 @@ class _Start:
         return prepare
 
     def _run_connector(self, connector: ConnectorConfig) -> Callable[[], bool]:
-        return lambda: self._keeper.ensure_running(connector, self.connect_has_died)
+        return lambda: self._keeper.ensure_running(connector, recreate=self.connect_has_died)
 
     def _remove_former_sources(self) -> None:
         """Stop reading sources that are no longer in the lake file. Their offsets stay."""

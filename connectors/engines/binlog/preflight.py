@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -341,13 +341,15 @@ def _cascades(session: Session) -> Mapping[tuple[str, str], Sequence[str]]:
 
     MariaDB shows no foreign key to a user who may only read its table, such as Debezium's. But it shows
     InnoDB's catalog to one with PROCESS."""
+    seen = _rules_by_table(rows_of(session, _CASCADES))
+    return {**_rules_by_table(_first_allowed(session, (_CASCADES_OF_INNODB,)) or ()), **seen}
+
+
+def _rules_by_table(rows: Iterable[Mapping[str, Any]]) -> Mapping[tuple[str, str], Sequence[str]]:
     found: dict[tuple[str, str], list[str]] = {}
-    for row in rows_of(session, _CASCADES):
+    for row in rows:
         found.setdefault((row["db"], row["tbl"]), []).append(f"{row['name']}, {row['rule']}")
-    of_innodb: dict[tuple[str, str], list[str]] = {}
-    for row in _first_allowed(session, (_CASCADES_OF_INNODB,)) or ():
-        of_innodb.setdefault((row["db"], row["tbl"]), []).append(f"{row['name']}, {row['rule']}")
-    return {**of_innodb, **found}
+    return found
 
 
 def _server_findings(

@@ -60,7 +60,7 @@ def _noticed(lake: SourcedLake, known: Collection[TableName], renewals: Renewals
         with failures.one_source():
             finding = _look_at(link, files, followed, stored)
             if renewals.renew(link, finding.unread):
-                # What the start leaves out has been written anew.
+                # The renewal has replaced the list of what the start leaves out.
                 (renewed,) = (one for one in lake.links() if one.source.name == link.source.name)
                 finding = _together(finding, _look_at(renewed, files, followed, stored))
             found += finding.requests

@@ -31,8 +31,8 @@ class Renewals:
     def renew(self, link: SourceLink, unread: frozenset[TableName]) -> bool:
         """Renew the source's connector, so that it reads these tables. Return whether that was possible.
 
-        The same tables are not tried again for some minutes. An error of the kinds in `passing` is told: it
-        must not keep the source's other tables from being looked at."""
+        The same tables are not tried again for some minutes. `tell` gets an error of the kinds in `passing`:
+        it must not keep the source's other tables from being looked at."""
         source, now = link.source.name, self.clock()
         last = self._last.get(source)
         is_due = last is None or last.tables != unread or now >= last.at + SECONDS_BETWEEN_TRIES

@@ -59,14 +59,13 @@ def notice(
     lake. `session` is the connector's user's. Raises the errors of the database and of S3."""
     source, before = link.source.name, files.read_look(link.source.name)
     defined = link.engine.read_definitions(session, link.lake, link.source)
-    at_start = {table: LeftOutNote((reason,)) for table, reason in link.left_out.items()}
+    at_start = {t: LeftOutNote((reason,)) for t, reason in link.left_out.items() if t.source == source}
     new = defined.keys() - (frozenset() if before is None else before.tables.keys())
     checked = _checked(link, session, new)
     unfit = _notes(checked.left_out, new)
     fit = new - unfit.keys()
     unread = _unread(link, fit) or _unsent(link, session, fit, checked) or _mended(link, fit, before)
     left_out = {**at_start, **unfit, **unread}
-    left_out = {table: note for table, note in left_out.items() if table.source == source}
     now = {table: definition for table, definition in defined.items() if table not in left_out}
     requests = () if before is None else tuple(_requests(link, session, before, now, followed))
     records = dict(files.read())
