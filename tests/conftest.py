@@ -69,6 +69,16 @@ def _shared_service_descriptions() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _short_runs_of_the_app() -> Iterator[None]:
+    """Start the app, whichever command does it, with these options too: most runs take a few seconds."""
+    # The app chooses its own garbage collector.
+    options = [option for option in SHORT_RUN if option != "-XX:+UseSerialGC"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SPARK_SUBMIT_OPTS", " ".join(options))
+        yield
+
+
 @pytest.fixture(scope="session")
 def pipeline(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningPipeline]:
     """PostgreSQL, Kafka, Connect and S3 with both connectors, for all end-to-end tests of a run.

@@ -99,10 +99,13 @@ def wait_until(
     patience_seconds: float = PATIENCE_SECONDS,
     poll_seconds: float = 0.2,
 ) -> None:
+    """Look again and again, but use at most half of a core for it: what is awaited needs the cores too."""
     deadline = time.monotonic() + patience_seconds
+    began = time.monotonic()
     while not is_true():
         assert time.monotonic() < deadline, f"no {what} within {patience_seconds:.0f} s"
-        time.sleep(poll_seconds)
+        time.sleep(max(poll_seconds, time.monotonic() - began))
+        began = time.monotonic()
 
 
 @contextmanager

@@ -210,3 +210,21 @@ def test_settings_of_another_spark_on_this_machine_have_no_effect(
 
     assert len(list(running.reports())) == 2
     assert running.wait() == 7  # not 3, because the app gets only a few of the caller's variables
+
+
+def test_the_driver_takes_java_options_from_spark_s_own_variable(
+    state: StateFolder,
+    settings: LocalSettings,
+    installation: SparkInstallation,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("SPARK_SUBMIT_OPTS", "-Dwanted=yes")
+    running = start_spark(parse_lake(LAKE), state, settings, installation, ["ingest", "--follow"])
+    reports = running.reports()
+    next(reports)
+    options = psutil.Process(running.record.pid).cmdline()
+    running.ask_to_stop()
+    list(reports)
+    running.wait()
+
+    assert "-Dwanted=yes" in options

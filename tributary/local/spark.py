@@ -291,9 +291,14 @@ def spark_environment(
 ) -> dict[str, str]:
     """Return the app's environment with little from the caller's.
 
-    Another Spark's SPARK_CONF_DIR or HADOOP_CONF_DIR would take effect.
+    Another Spark's SPARK_CONF_DIR or HADOOP_CONF_DIR would take effect. SPARK_SUBMIT_OPTS is Spark's own way
+    to give the driver's JVM more options, for example for a profiler.
     """
-    kept = {name: os.environ[name] for name in ("HOME", "USER", "LANG") if name in os.environ}
+    kept = {
+        name: os.environ[name]
+        for name in ("HOME", "USER", "LANG", "SPARK_SUBMIT_OPTS")
+        if name in os.environ
+    }
     return {
         **kept,
         "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.defpath]),
