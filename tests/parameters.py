@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 
-def first_then_long(values: Iterable[Any]) -> list[Any]:
-    """Return the values for `parametrize`. All but the first one are marked as long."""
-    first, *others = values
-    return [first, *(pytest.param(value, marks=pytest.mark.long) for value in others)]
+def first_then_long(values: Iterable[Any], every: int | None = None) -> list[Any]:
+    """Return the values for `parametrize`. All but the first one, or every so many, are marked as long."""
+    return [
+        value if (index % every if every else index) == 0 else pytest.param(value, marks=pytest.mark.long)
+        for index, value in enumerate(values)
+    ]

@@ -309,6 +309,29 @@ def test_an_orphan_is_shown_with_the_command_until_somebody_decides(
     assert "shop.public.orders is an orphan" not in out
 
 
+def test_a_table_that_the_last_look_left_out_is_shown_with_its_remedy(
+    deployed: Deployed, msk_connect: MskConnect, capsys: pytest.CaptureFixture[str]
+) -> None:
+    deployed.put_silver_table("orders")
+    note = {"reasons": ["it has no primary key."], "remedies": ["Give it one."], "awaits_connector": False}
+    look = {"tables": {}, "gone": [], "left_out": {"shop.public.visits": note}, "held_back": []}
+    deployed.put("quarantine", look_name("shop"), json.dumps(look))
+    msk_connect.has(debezium="RUNNING", sink="RUNNING")
+
+    assert main.run(["status", "--aws"]) == 1
+    out = capsys.readouterr().out
+    assert "shop.public.visits is left out: it has no primary key. Give it one." in out
+    msk_connect.has(debezium="RUNNING", sink="RUNNING")
+    exit_status, found = status(capsys)
+    assert (exit_status, table(found, "shop.public.orders")["state"]) == (1, "well")
+    visits = table(found, "shop.public.visits")
+    assert [visits[name] for name in ("state", "reason", "remedy")] == [
+        "left out",
+        "it has no primary key.",
+        "Give it one.",
+    ]
+
+
 @pytest.mark.parametrize(
     ("decision", "is_stored", "state", "exit_status"),
     [

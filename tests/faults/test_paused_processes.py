@@ -29,7 +29,7 @@ PAUSES: tuple[tuple[Point, Moment], ...] = (
 
 @pytest.mark.parametrize(
     ("point", "moment"),
-    PAUSES if SOAKS else PAUSES[1::2],
+    PAUSES if SOAKS else [PAUSES[3], pytest.param(*PAUSES[1], marks=pytest.mark.long)],
     ids=lambda value: value if isinstance(value, str) else value.name,
 )
 def test_a_paused_app_that_resumes_after_another_has_taken_over_damages_nothing(

@@ -35,6 +35,7 @@ from tests.local.landed import (
     wait_until,
     write_kafka,
 )
+from tests.parameters import first_then_long
 from tests.postgres_source import postgres_source
 from tributary.contract.lake import Lake, parse_lake
 from tributary.contract.patterns import TablePatterns
@@ -306,7 +307,7 @@ def set_connector_state(pipeline: RunningPipeline, request: str, state: str) -> 
 
 
 @pytest.mark.parametrize(
-    "moment", ["postgres starting", "kafka ready", "connect ready", "source shop starting"]
+    "moment", first_then_long(["connect ready", "postgres starting", "kafka ready", "source shop starting"])
 )
 def test_an_interrupted_start_leaves_no_process_behind(tmp_path: Path, moment: str) -> None:
     (tmp_path / "lake.toml").write_text(LAKE)

@@ -137,8 +137,11 @@ def plain(value: Any) -> Any:
 
 @pytest.mark.parametrize(
     ("policy", "at_once"),
-    [(TablePolicy(), 1), (TablePolicy(), 3), (TablePolicy(storage="copy_on_write", deletes="soft"), 1000)],
-    ids=["one by one", "cut into batches", "at once"],
+    [
+        pytest.param(TablePolicy(), 1, id="one by one", marks=pytest.mark.long),
+        pytest.param(TablePolicy(), 3, id="cut into batches"),
+        pytest.param(TablePolicy(storage="copy_on_write", deletes="soft"), 1000, id="at once"),
+    ],
 )
 def test_unchanged_large_values_stay_and_keys_that_move_on_are_no_deletes(
     spark: SparkSession, tmp_path: Path, policy: TablePolicy, at_once: int

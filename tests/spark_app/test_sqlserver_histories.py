@@ -80,7 +80,7 @@ def shifted() -> list[SentEvent]:
     return source.events
 
 
-@pytest.mark.parametrize("cut", range(2, 9))
+@pytest.mark.parametrize("cut", first_then_long(range(2, 9), 3))
 def test_rows_that_take_each_others_keys_are_right_wherever_a_batch_ends(
     spark: SparkSession, tmp_path: Path, cut: int
 ) -> None:
@@ -100,7 +100,7 @@ def test_rows_that_take_each_others_keys_are_right_wherever_a_batch_ends(
     assert run.is_at_end
 
 
-@pytest.mark.parametrize("are_large", [False, True])
+@pytest.mark.parametrize("are_large", first_then_long([True, False]))
 def test_a_batch_may_end_within_a_transaction_that_is_sent_again_after_later_ones(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, are_large: bool
 ) -> None:

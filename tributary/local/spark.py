@@ -295,9 +295,7 @@ def spark_environment(
     to give the driver's JVM more options, for example for a profiler.
     """
     kept = {
-        name: os.environ[name]
-        for name in ("HOME", "USER", "LANG", "SPARK_SUBMIT_OPTS")
-        if name in os.environ
+        name: os.environ[name] for name in ("HOME", "USER", "LANG", "SPARK_SUBMIT_OPTS") if name in os.environ
     }
     return {
         **kept,

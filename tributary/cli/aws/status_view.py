@@ -7,6 +7,7 @@ from typing import Any
 
 from tributary.cli.aws.job_view import run_facts
 from tributary.cli.aws.remedy_words import remedy_words
+from tributary.cli.left_out_view import left_out_facts, print_left_out
 from tributary.cli.orphan_view import orphan_text
 from tributary.cli.outcome_view import outcome_facts, print_outcome
 from tributary.cli.rendering import output, print_table
@@ -36,7 +37,9 @@ def status_facts(found: LakeStatus) -> dict[str, Any]:
                 "fresh_seconds": one.fresh_seconds,
                 "events_behind": one.behind,
                 "bronze_events_behind": one.bronze_behind,
-                **outcome_facts(one.outcome, remedy_words),
+                **(
+                    left_out_facts(one.left_out) if one.left_out else outcome_facts(one.outcome, remedy_words)
+                ),
                 "state": one.state,
                 "orphan": None if one.orphan is None else one.orphan.reason,
                 "verified": verification_facts(one.verified, SNAPSHOT_ON_AWS),
@@ -82,7 +85,10 @@ def _print_problems(found: LakeStatus) -> None:
     if found.last_failure is not None:
         _print_paragraph(found.last_failure.text(remedy_words))
     for table in found.tables:
-        if table.outcome is not None and table.state != "kept":
+        if table.left_out is not None:
+            output.print()
+            print_left_out(table.left_out, output)
+        elif table.outcome is not None and table.state != "kept":
             print_outcome(table.table, table.outcome, remedy_words)
         elif table.orphan is not None and table.orphan.state != "kept":
             output.print()

@@ -62,12 +62,12 @@ def read_verifications(s3: S3Client, quarantine: str) -> Mapping[TableName, Veri
         return {one.table: one for one in pool.map(read, keys) if one is not None}
 
 
-def read_gone(s3: S3Client, lake: Lake, quarantine: str) -> frozenset[TableName]:
-    """Return the tables that were followed and that their source did not have at the last look."""
+def read_looks(s3: S3Client, lake: Lake, quarantine: str) -> Mapping[str, Look]:
+    """Return the last look at each source that somebody has looked at, by the source's name."""
     bucket, prefix = _split(quarantine)
-    texts = [_read_text(s3, bucket, f"{prefix}{look_name(one.name)}") for one in lake.sources]
-    looks = [Look.from_json(text) for text in texts if text is not None]
-    return frozenset[TableName]().union(*(look.gone for look in looks if look is not None))
+    texts = {one.name: _read_text(s3, bucket, f"{prefix}{look_name(one.name)}") for one in lake.sources}
+    looks = {name: Look.from_json(text) for name, text in texts.items() if text is not None}
+    return {name: look for name, look in looks.items() if look is not None}
 
 
 def read_decided_orphans(s3: S3Client, quarantine: str) -> Mapping[TableName, DecidedOrphan]:

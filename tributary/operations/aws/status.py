@@ -11,19 +11,22 @@ from spark_app.run.outcome import Outcome
 from tributary.contract.acceleration import ChosenSteps
 from tributary.contract.aws_names import METRICS_NAMESPACE, Output
 from tributary.contract.table_name import NotATableName, TableName
+from tributary.local.left_out import LeftOutTable
 from tributary.operations.aws.connectors import Connector, read_connectors
 from tributary.operations.aws.deployed_lake import DeployedLake
 from tributary.operations.aws.jobs import JobFailed, JobRun, NothingToRunOn, failure
 from tributary.operations.aws.lake_objects import (
     read_chosen_steps,
     read_decided_orphans,
-    read_gone,
+    read_looks,
     read_outcomes,
     read_table_names,
     read_verifications,
 )
 from tributary.operations.aws.metrics import Metric, find_metrics, read_latest
+from tributary.operations.left_out_tables import named
 from tributary.operations.orphans import Orphan, orphans_among
+from tributary.operations.snapshots.record_files import left_out_of
 from tributary.operations.verify.record import Verification
 from tributary.operations.verify.view import is_different
 
@@ -42,6 +45,7 @@ class TableState:
     outcome        None: the table has no errors
     verified       what the last verification has found; None: there was none
     orphan         why the lake no longer follows it, and what was decided about it; None: it is followed
+    left_out       why the lake cannot take it; None: it can
     """
 
     table: TableName
@@ -51,9 +55,12 @@ class TableState:
     outcome: Outcome | None
     verified: Verification | None = None
     orphan: Orphan | None = None
+    left_out: LeftOutTable | None = None
 
     @property
     def state(self) -> str:
+        if self.left_out is not None:
+            return "left out"
         if self.orphan is not None and (self.orphan.decision is not None or self.outcome is None):
             return self.orphan.state
         if self.outcome is not None:
@@ -66,7 +73,7 @@ class TableState:
         if self.orphan is not None and self.orphan.decision is not None:
             return self.orphan.state == "kept"
         is_blocked = self.outcome is not None and self.outcome.state == "blocked"
-        return not is_blocked and not is_different(self.verified)
+        return not (is_blocked or self.left_out or is_different(self.verified))
 
 
 @dataclass(frozen=True)
@@ -144,8 +151,10 @@ def _read_tables(deployed: DeployedLake) -> tuple[TableState, ...]:
     fresh, behind = (_read_measured(deployed, name) for name in (_FRESHNESS, _LAG))
     bronze = _read_sink_lags(deployed)
     stored, decided = read_table_names(s3, names, silver), read_decided_orphans(s3, quarantine)
-    tables = {*stored, *outcomes, *fresh, *behind, *bronze, *decided}
-    gone = read_gone(s3, deployed.lake, quarantine)
+    looks = read_looks(s3, deployed.lake, quarantine)
+    left_out = named(left_out_of(deployed.lake, looks))
+    tables = {*stored, *outcomes, *fresh, *behind, *bronze, *decided, *left_out}
+    gone = frozenset[TableName]().union(*(look.gone for look in looks.values()))
     orphans = orphans_among(tables, deployed.lake, gone, frozenset(stored), decided)
     return tuple(
         TableState(
@@ -156,6 +165,7 @@ def _read_tables(deployed: DeployedLake) -> tuple[TableState, ...]:
             outcome=outcomes.get(table),
             verified=verified.get(table),
             orphan=orphans.get(table),
+            left_out=left_out.get(table),
         )
         for table in sorted(tables)
         if table not in orphans or not orphans[table].is_gone

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from connectors.engines.definitions import TableDefinition
 from tributary.contract.lake import Lake
@@ -21,10 +21,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class LeftOutNote:
-    """Why a table is left out: a reason and a remedy for each problem."""
+    """Why a table is left out.
+
+    reasons           one for each problem
+    remedies          one for each problem
+    awaits_connector  the lake can take the table, and only its connector does not read it yet
+    """
 
     reasons: tuple[str, ...]
     remedies: tuple[str, ...] = ()
+    awaits_connector: bool = False
 
 
 @dataclass(frozen=True)
@@ -59,8 +65,9 @@ class Look:
             return None
 
 
-def _note(found: Mapping[str, list[str]]) -> LeftOutNote:
-    return LeftOutNote(tuple(found["reasons"]), tuple(found["remedies"]))
+def _note(found: Mapping[str, Any]) -> LeftOutNote:
+    awaits_connector = bool(found.get("awaits_connector"))
+    return LeftOutNote(tuple(found["reasons"]), tuple(found["remedies"]), awaits_connector)
 
 
 @dataclass(frozen=True)
@@ -102,13 +109,7 @@ class RecordFiles:
 
     def read_left_out(self, lake: Lake) -> Mapping[TableName, LeftOutNote]:
         """Return the tables that the last looks have left out, and that the lake file still wants."""
-        return {
-            table: note
-            for source in lake.connected_sources
-            if (look := self.read_look(source.name)) is not None
-            for table, note in look.left_out.items()
-            if source.patterns.would_match(table.schema, table.table)
-        }
+        return left_out_of(lake, {one.name: self.read_look(one.name) for one in lake.connected_sources})
 
     def write_look(self, source: str, look: Look) -> None:
         found = {
@@ -125,6 +126,17 @@ class RecordFiles:
 
     def _definitions(self, source: str) -> str:
         return f"{self.location}/{look_name(source)}"
+
+
+def left_out_of(lake: Lake, looks: Mapping[str, Look | None]) -> Mapping[TableName, LeftOutNote]:
+    """Return the tables that the looks at the sources have left out, and that the lake file still wants."""
+    return {
+        table: note
+        for source, look in looks.items()
+        if look is not None
+        for table, note in look.left_out.items()
+        if lake.source(source).patterns.would_match(table.schema, table.table)
+    }
 
 
 def read_reasons(files: RecordFiles, lake: Lake) -> Mapping[TableName, str]:

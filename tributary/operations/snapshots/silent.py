@@ -22,7 +22,9 @@ ADDED = SilentChanges(("some of its rows can have come before it was followed",)
 BACK = SilentChanges(("it was not in its source for a while",))
 TAKEN = SilentChanges(("it was left out until now",))
 UNREAD = LeftOutNote(
-    ("its connector does not read it yet.",), (in_words(remedies_of([BringUp()]), plain_words),)
+    ("its connector does not read it yet.",),
+    (in_words(remedies_of([BringUp()]), plain_words),),
+    awaits_connector=True,
 )
 
 
@@ -132,7 +134,8 @@ def _unsent(
         link.engine.check_prepared(session, link.lake, link.source, checked.untaken)
     except DatabaseNotReady as error:
         why = _note(error)
-        return dict.fromkeys(new, LeftOutNote((*UNREAD.reasons, *why.reasons), why.remedies))
+        note = replace(UNREAD, reasons=(*UNREAD.reasons, *why.reasons), remedies=why.remedies)
+        return dict.fromkeys(new, note)
     return {}
 
 
@@ -145,7 +148,7 @@ def _mended(
     if before is None or link.renew is None:
         return {}
     notes = {table: before.left_out[table] for table in new if table in before.left_out}
-    return {table: UNREAD for table, note in notes.items() if note.reasons[:1] != UNREAD.reasons}
+    return {table: UNREAD for table, note in notes.items() if not note.awaits_connector}
 
 
 def _is_held_back(
