@@ -42,7 +42,7 @@ demo-dynamodb: $(INSTALLED) $(FETCHED) ## show a lake that follows a DynamoDB ov
 	@$(BIN)/tributary demo-dynamodb
 
 .PHONY: test
-test: lint setup ## check the code, and test every promise once on real servers and Spark, in two processes at a time
+test: lint setup ## check the code, and test every promise once on real servers and Spark, in two to four processes at a time
 	@$(BIN)/python -m tests --coverage
 
 .PHONY: test-long

@@ -1,4 +1,4 @@
-"""Run the tests in two pytest processes at a time: `python -m tests [--fast | --long] [--coverage]`.
+"""Run the tests in some pytest processes at a time: `python -m tests [--fast | --long] [--coverage]`.
 
 `tests.shares` says which tests a process runs. pytest-xdist does not fit: it kills its workers ten seconds
 after Ctrl-C, while they still stop Kafka, PostgreSQL and Spark.
@@ -24,9 +24,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree
 
+import psutil
+
 from tests.shares import TESTS, Kind, Share, shares_of
 
-AT_A_TIME = 2
+_PROCESS_BYTES = 5 * 2**30
+"""What a process needs that starts Spark and all servers, with their caches."""
+_FEWEST, _MOST = 2, 4
 NO_TESTS = 5
 """Pytest's exit status if no test was selected."""
 INTERRUPTED = 128 + signal.SIGINT
@@ -68,6 +72,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return exit_status(outcomes) or int(not is_covered)
 
 
+def at_a_time(cores: int, memory_bytes: int) -> int:
+    """Return how many processes the machine runs well at the same time."""
+    return max(_FEWEST, min(_MOST, cores, memory_bytes // _PROCESS_BYTES))
+
+
 def exit_status(outcomes: Sequence[Outcome]) -> int:
     """Return 0 only if no share failed, and at least one test ran."""
     statuses = {outcome.status for outcome in outcomes}
@@ -93,7 +102,7 @@ def summary(outcomes: Sequence[Outcome], seconds: float) -> str:
 
 
 class Run:
-    """Starts the shares one after another, `AT_A_TIME` of them at the same time."""
+    """Starts the shares one after another, some of them at the same time."""
 
     def __init__(
         self, shares: Sequence[Share], for_pytest: Sequence[str], folder: Path, *, covers: bool = False
@@ -110,7 +119,7 @@ class Run:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             loop.add_signal_handler(number, self._interrupt)
-        free = asyncio.Semaphore(AT_A_TIME)
+        free = asyncio.Semaphore(at_a_time(os.cpu_count() or 1, psutil.virtual_memory().total))
         return await asyncio.gather(*(self._run_in_turn(share, free) for share in self._shares))
 
     async def _run_in_turn(self, share: Share, free: asyncio.Semaphore) -> Outcome:

@@ -31,7 +31,7 @@ _SHARES = {
     Kind.SLOW: ("spark_app", "cli", "servers", "faults"),
     Kind.LONG: ("spark_app", "faults", "cli", "servers"),
 }
-"""The names of the shares, the longest first, so that two processes end at about the same time.
+"""The names of the shares, the longest first, so that the processes end at about the same time.
 
 A name of a path is a share of this path. The other name is the share of all other paths."""
 _NOT_LONG = ("examples",)

@@ -1,4 +1,4 @@
-"""The tests run in two processes: each test once, with one total, and Ctrl-C leaves nothing behind."""
+"""The tests run in some processes: each test once, with one total, and Ctrl-C leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.__main__ import Outcome, exit_status, read_outcome, summary
+from tests.__main__ import Outcome, at_a_time, exit_status, read_outcome, summary
 from tests.shares import TESTS, Kind, shares_of
 
 PROJECT = TESTS.parent
@@ -35,6 +35,13 @@ def start_shares(folder: Path, **modules: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-c", RUN, str(folder)], cwd=PROJECT, stdout=subprocess.PIPE, text=True
     )
+
+
+@pytest.mark.parametrize(
+    ("cores", "gibibytes", "expected"), [(1, 4, 2), (2, 64, 2), (4, 16, 3), (4, 24, 4), (16, 128, 4)]
+)
+def test_as_many_processes_run_as_the_machine_has_room_for(cores: int, gibibytes: int, expected: int) -> None:
+    assert at_a_time(cores, gibibytes * 2**30) == expected
 
 
 @pytest.mark.parametrize("kind", Kind)

@@ -172,11 +172,14 @@ def _lines(tile: Tile, what: Lines) -> dict[str, Any]:
 def _pie(what: Slices) -> dict[str, Any]:
     return {
         **_base("item"),
+        # Names beside their slices would be cut to a letter or two on a narrow board.
+        "legend": {"type": "scroll", "bottom": 0, "textStyle": QUIET},
         "series": [
             {
                 "type": "pie",
-                "radius": ["35%", "70%"],
-                "label": {**QUIET, "overflow": "truncate"},
+                "radius": ["32%", "62%"],
+                "center": ["50%", "44%"],
+                "label": {**QUIET, "formatter": "{d} %"},
                 "data": [{"name": name, "value": value} for name, value in what.slices],
             }
         ],
