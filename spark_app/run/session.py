@@ -7,6 +7,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from spark_app.hudi.options import SESSION_OPTIONS
+from spark_app.run.prompt_answers import answer_promptly
 from tributary.contract.avro_limits import AVRO_LIMITS
 
 _OPTIONS = {
@@ -50,6 +51,7 @@ def start_session(name: str) -> SparkSession:
     if spark.conf.get("spark.sql.shuffle.partitions", "200") == "200":
         # Spark's default of 200 partitions is too many for a batch. One task a core is enough.
         spark.conf.set("spark.sql.shuffle.partitions", str(spark.sparkContext.defaultParallelism))
+    answer_promptly(spark.sparkContext)
     jvm: Any = spark.sparkContext._jvm
     _look_up_once(jvm)
     for name, value in AVRO_LIMITS.items():
