@@ -20,6 +20,7 @@ from spark_app.positions.source_log import SourceLog
 from spark_app.reports import Committed, Freshness, iso_utc
 from spark_app.sources.event import OffsetRange
 from spark_app.steps.buckets import Buckets
+from spark_app.steps.held import Held
 from spark_app.table.batch_mode import BatchMode
 from spark_app.table.batch_plan import (
     BatchPlan,
@@ -228,9 +229,13 @@ class BatchApplier:
 
         No table holds the position then. After a restart, the same events are set aside again. The quarantine
         still has each only once."""
-        bad = self.parts.versions.undecodable(events)
-        count = bad.count()
-        folder = self._set_aside(events, bad, count, count, ranges)
+        held = Held.in_cache(self.parts.versions.undecodable(events))
+        try:
+            bad = undecoded(held.rows)
+            count = bad.count()
+            folder = self._set_aside(events, bad, count, count, ranges)
+        finally:
+            held.release()
         self.parts.aside.count(count, count)
         topic_id = self.parts.reader.topic_id
         ledger = ledger_after(self.state.ledger, ranges, Survey(bad=count), topic_id, quarantined=count)

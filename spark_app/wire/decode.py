@@ -31,7 +31,13 @@ from spark_app.wire.form import KEY_COLUMN, VersionReading
 from spark_app.wire.forms import FORMS, documents, opened, parsed, schemas_of, unread_reason, with_documents
 from spark_app.wire.json_document import KEY, VALUE
 from spark_app.wire.lake_types import Conversion, conversion, conversion_of_text, is_of_unknown_type
-from spark_app.wire.payload_shapes import SHAPES, PayloadShape, operation_of, source_type
+from spark_app.wire.payload_shapes import (
+    SHAPES,
+    PayloadShape,
+    opened_for_operation,
+    operation_in,
+    source_type,
+)
 from spark_app.wire.reasons import (
     MISMATCH,
     MISSING_KEY,
@@ -98,17 +104,21 @@ def decode(
 def undecodable(events: DataFrame, refused: tuple[SchemaVersion, ...] = ()) -> DataFrame:
     """Return why events cannot be decoded while no table's key is known.
 
-    Columns: `topic, partition, offset, reason, message`. Tombstones are left out. So are truncates, because
+    Columns: `topic, partition, offset, reason`. Tombstones are left out. Truncates have no reason, because
     there is no table yet that they could empty. `refused` are the versions whose events cannot be read."""
-    is_truncate = F.coalesce(operation_of(F.col(VALUE)["payload"]) == TRUNCATE, F.lit(False))
-    is_without_key = (F.col("reason") == UNKNOWN_SCHEMA) & F.col("key").isNull()
-    found = (
-        with_documents(events.where(F.col("value").isNotNull()), {})
-        .where(~is_truncate)
-        .select(*_POSITION, "key", unread_reason(_refused(refused)).alias("reason"))
+    taken_apart = with_documents(events.where(F.col("value").isNotNull()), {})
+    # Selects, and no filter: Spark would move it before them, and repeat in it all that it needs.
+    opened = taken_apart.select("*", opened_for_operation(F.col(VALUE)["payload"]).alias("opened"))
+    found = opened.select(
+        *_POSITION,
+        "key",
+        unread_reason(_refused(refused)).alias("why"),
+        operation_in(F.col("opened")).alias("op"),
     )
-    reason = F.when(is_without_key, MISSING_KEY).otherwise(F.col("reason"))
-    return undecoded(found.select(*_POSITION, reason.alias("reason")))
+    is_truncate = F.coalesce(F.col("op") == TRUNCATE, F.lit(False))
+    is_without_key = (F.col("why") == UNKNOWN_SCHEMA) & F.col("key").isNull()
+    reason = F.when(~is_truncate, F.when(is_without_key, MISSING_KEY).otherwise(F.col("why")))
+    return found.select(*_POSITION, reason.alias("reason"))
 
 
 def undecoded(changes: DataFrame) -> DataFrame:

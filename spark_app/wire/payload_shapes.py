@@ -183,7 +183,22 @@ def _readable(types: Mapping[Shape, StructType]) -> list[ReadableShape]:
 
 def operation_of(payload: Column) -> Column:
     """Return the operation of a payload of any shape; null if it has none. The columns need not be known."""
-    no_columns, source = StructType([]), StructType([*_OF_ALL_ENGINES])
-    types = {name: shape.wire(no_columns, (), source) for name, shape in SHAPES.items()}
-    read = read_in_its_shape(open_in_its_shape(payload, types), types)
+    return operation_in(opened_for_operation(payload))
+
+
+def opened_for_operation(payload: Column) -> Column:
+    """Return what `operation_in` takes of a payload.
+
+    If a select of its own computes it, Spark plans it once, and not once for each of its uses."""
+    return open_in_its_shape(payload, _types_of_operations())
+
+
+def operation_in(opened: Column) -> Column:
+    """Return the operation of an opened payload (`operation_of`)."""
+    read = read_in_its_shape(opened, _types_of_operations())
     return F.coalesce(*[shape.operation(read[name]["payload"]) for name, shape in SHAPES.items()])
+
+
+def _types_of_operations() -> Mapping[Shape, StructType]:
+    no_columns, source = StructType([]), StructType([*_OF_ALL_ENGINES])
+    return {name: shape.wire(no_columns, (), source) for name, shape in SHAPES.items()}

@@ -39,4 +39,4 @@ class Schemas(Protocol):
     def undecodable(self, events: DataFrame) -> DataFrame:
         """Return why events cannot be decoded while no table's key is known.
 
-        Columns: `topic, partition, offset, reason, message`."""
+        Columns: `topic, partition, offset, reason`. An event without a reason does no harm."""

@@ -11,7 +11,7 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from spark_app.columns.table_columns import TableColumns
 from spark_app.positions.source_log import SourceLog
-from spark_app.wire.decode import change_type, undecoded
+from spark_app.wire.decode import change_type
 from spark_app.wire.items.decoder import ItemDecoder, attributes_in
 from spark_app.wire.items.item_columns import Attributes, ItemColumns
 from spark_app.wire.reasons import MISSING_KEY, UNKNOWN_SCHEMA
@@ -67,7 +67,7 @@ class ItemSchemas:
         found = events.select("topic", "partition", "offset", decoder("key", "value")["reason"].alias("why"))
         # Without a key, no record can be read. A record with another reason is bad in any case.
         why = F.when(F.col("why") == UNKNOWN_SCHEMA, MISSING_KEY).otherwise(F.col("why"))
-        return undecoded(found.select("topic", "partition", "offset", why.alias("reason")))
+        return found.select("topic", "partition", "offset", why.alias("reason"))
 
 
 def _attributes_of_task(rows: Iterable[Row]) -> Iterator[Attributes]:
