@@ -157,10 +157,10 @@ class FilesSource:
             new = [file for file in files if file.name not in self._counts]
             if new:
                 by_name = (self._in_name(2).cast("int"), self._in_name(3).cast("bigint"))
-                counted = self._records(new).groupBy(
+                counted = self.records.described(self._records(new)).groupBy(
                     by_name[0].alias("partition"), by_name[1].alias("offset")
                 )
-                deletes = F.count_if(self.records.is_delete(F.col("value")))
+                deletes = F.count_if("is_delete")
                 rows = counted.agg(F.count("*").alias("events"), deletes.alias("deletes"))
                 self._counts |= {file.name: FileCount(0, 0) for file in new}
                 for row in rows.collect():
@@ -193,8 +193,9 @@ class FilesSource:
         self._described.add(topic)
 
     def _has_no_schemas(self, file: EventFile) -> bool:
-        values = self._lines([file.path])
-        return not values.where(self.records.has_no_schema(F.col("value"))).isEmpty()
+        records = self.records.described(self._lines([file.path]))
+        (found,) = records.agg(F.bool_or("lacks_schema")).collect()
+        return bool(found[0])
 
     def _listing(self) -> _Listing:
         """Return a listing that is at most a few seconds old."""

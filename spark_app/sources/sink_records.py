@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from pyspark.sql import Column, DataFrame, DataFrameReader
+from pyspark.sql import DataFrame, DataFrameReader
 
 
 class SinkRecords(Protocol):
@@ -20,8 +20,8 @@ class SinkRecords(Protocol):
     def read_avro(self, files: DataFrameReader, paths: Sequence[str], schema: str) -> DataFrame:
         """Return the records of Avro files, all with that schema. Raises `UnreadableAvro`."""
 
-    def is_delete(self, value: Column) -> Column:
-        """Return whether a value belongs to a delete."""
+    def described(self, records: DataFrame) -> DataFrame:
+        """Return the records with two columns more: `is_delete boolean, lacks_schema boolean`.
 
-    def has_no_schema(self, value: Column) -> Column:
-        """Return whether a value is that of an event without a schema."""
+        A value that is no event is neither. Aggregate them, and do not filter by them: Spark would move the
+        filter before their computation, and repeat in it all that it needs."""

@@ -181,20 +181,17 @@ def _readable(types: Mapping[Shape, StructType]) -> list[ReadableShape]:
     ]
 
 
-def operation_of(payload: Column) -> Column:
-    """Return the operation of a payload of any shape; null if it has none. The columns need not be known."""
-    return operation_in(opened_for_operation(payload))
-
-
 def opened_for_operation(payload: Column) -> Column:
     """Return what `operation_in` takes of a payload.
 
-    If a select of its own computes it, Spark plans it once, and not once for each of its uses."""
+    A select of its own has to compute it. Otherwise Spark would plan it again for each of its uses."""
     return open_in_its_shape(payload, _types_of_operations())
 
 
 def operation_in(opened: Column) -> Column:
-    """Return the operation of an opened payload (`operation_of`)."""
+    """Return the operation of an opened payload of any shape; null if it has none.
+
+    The columns of the row need not be known."""
     read = read_in_its_shape(opened, _types_of_operations())
     return F.coalesce(*[shape.operation(read[name]["payload"]) for name, shape in SHAPES.items()])
 

@@ -12,7 +12,8 @@ from spark_app.steps.payloads import ClosedStruct
 from spark_app.steps.steps import steps
 from spark_app.wire.avro_file import value_of_record
 from spark_app.wire.avro_schema import read_avro_schema
-from spark_app.wire.payload_shapes import operation_of
+from spark_app.wire.decode import DELETE
+from spark_app.wire.payload_shapes import opened_for_operation, operation_in
 
 _WRAPPER = StructType([StructField("value", StringType())])
 
@@ -22,20 +23,24 @@ class RecordsOfForms:
 
     def read_lines(self, files: DataFrameReader, paths: Sequence[str], *, may_wrap_values: bool) -> DataFrame:
         lines = files.option("lineSep", "\n").format("text").load(list(paths))
-        value = _unwrapped(F.col("value")) if may_wrap_values else F.col("value")
-        return lines.where(F.length("value") > 0).select(*_place(), value.alias("value"))
+        placed = lines.where(F.length("value") > 0).select(*_place(), "value")
+        return _unwrapped(placed) if may_wrap_values else placed
 
     def read_avro(self, files: DataFrameReader, paths: Sequence[str], schema: str) -> DataFrame:
         found = read_avro_schema(schema)
         records = files.format("avro").option("avroSchema", found.reader).load(list(paths))
         return records.select(*_place(), value_of_record(found).alias("value"))
 
-    def is_delete(self, value: Column) -> Column:
-        return F.coalesce(operation_of(steps().schema_and_payload(value, ())["payload"]) == "d", F.lit(False))
-
-    def has_no_schema(self, value: Column) -> Column:
-        document = steps().schema_and_payload(value, ())
-        return document["schema"].isNull() & operation_of(document["payload"]).isNotNull()
+    def described(self, records: DataFrame) -> DataFrame:
+        taken_apart = records.select("*", steps().schema_and_payload(F.col("value"), ()).alias("document"))
+        opened = taken_apart.select("*", opened_for_operation(F.col("document")["payload"]).alias("opened"))
+        found = opened.select("*", operation_in(F.col("opened")).alias("operation"))
+        operation = F.col("operation")
+        return found.select(
+            *records.columns,
+            F.coalesce(operation == DELETE, F.lit(False)).alias("is_delete"),
+            (F.col("document")["schema"].isNull() & operation.isNotNull()).alias("lacks_schema"),
+        )
 
 
 def _place() -> tuple[Column, Column, Column]:
@@ -46,14 +51,18 @@ def _place() -> tuple[Column, Column, Column]:
     )
 
 
-def _unwrapped(line: Column) -> Column:
-    """Return the line, or what is inside its `{"value":…}`. As text, no number loses a digit."""
+def _unwrapped(lines: DataFrame) -> DataFrame:
+    """Replace each `{"value":…}` by what is inside. As text, no number loses a digit."""
+    line = F.col("value")
     # Most lines need no parsing: their first name cannot be "value", however it is escaped.
     has_another_name = line.startswith('{"') & ~line.substr(3, 1).isin("v", "\\")
-    opened = steps().open_payload(line, _WRAPPER, ClosedStruct())
-    read = steps().read_payload(opened, _WRAPPER, ClosedStruct())
-    inside = read["payload"]["value"]
-    has_only_value = read["problem"].isNull() & ~read["has_unnamed"]
+    maybe_wrapped = F.when(~has_another_name, line)
+    opened = lines.select("*", steps().open_payload(maybe_wrapped, _WRAPPER, ClosedStruct()).alias("opened"))
+    read = opened.select("*", steps().read_payload(F.col("opened"), _WRAPPER, ClosedStruct()).alias("read"))
+    wrapper = F.col("read")
+    inside = wrapper["payload"]["value"]
+    has_only_value = wrapper["problem"].isNull() & ~wrapper["has_unnamed"]
     is_empty = F.size(F.json_object_keys(line)) == 0
     is_wrapped = has_only_value & (inside.isNotNull() | ~is_empty)
-    return F.when(has_another_name, line).when(~is_wrapped, line).otherwise(inside)
+    value = F.when(F.coalesce(is_wrapped, F.lit(False)), inside).otherwise(line)
+    return read.select(*(value.alias("value") if name == "value" else name for name in lines.columns))
