@@ -11,6 +11,7 @@ from sqlglot import exp
 from sqlglot.errors import ErrorLevel, SqlglotError
 from sqlglot.optimizer.annotate_types import annotate_types
 
+from stacks.analytics.athena_functions import functions_that_athena_lacks
 from tributary.contract.boards.board import BoardError
 from tributary.contract.derived import DERIVED_SCHEMA, DERIVED_SOURCE
 from tributary.contract.lake import Lake
@@ -88,9 +89,11 @@ def athena_query(lake: Lake, sql: str, where: str) -> TileQuery:
     _name_tables(lake, tree, where)
     query = TileQuery(tree, columns, order)
     try:
-        query.typed({column.name: column.type for column in columns})
+        translated = query.typed({column.name: column.type for column in columns})
     except SqlglotError as error:
         raise _refusal("Athena has no words for a part of the SQL", where, str(error)) from error
+    if unknown := functions_that_athena_lacks(translated):
+        raise _refusal("Athena lacks a function of the translated SQL", where, ", ".join(unknown))
     return query
 
 

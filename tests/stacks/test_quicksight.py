@@ -13,6 +13,7 @@ import pytest
 import sqlglot
 from botocore.validate import ParamValidator
 
+from stacks.analytics.athena_functions import functions_that_athena_lacks
 from stacks.analytics.athena_sql import athena_query, lake_table
 from stacks.analytics.quicksight import read_boards
 from stacks.synthesized import rendered
@@ -255,6 +256,8 @@ def _text(value: Any) -> str:
     ("sql", "what"),
     [
         ("SELECT regexp_matches(name, 'a') AS a, no_such_function(1) AS b FROM sales", "no_such_function"),
+        ("SELECT median(price) AS a FROM sales", "lacks a function.*PERCENTILE_CONT"),
+        ("SELECT monthname(day) AS a, mode(price) AS b FROM sales", "lacks a function.*MODE, MONTHNAME"),
         ("SELECT * FROM sales", "needs the name of each column"),
         ("SELECT 1 AS a FROM nowhere.sales", "no such table"),
         ("SELECT a FROM read_csv('x.csv')", "only tables of the lake|cannot be translated"),
@@ -265,6 +268,21 @@ def test_a_tile_that_athena_cannot_answer_is_refused_with_its_place(sql: str, wh
     with pytest.raises(BoardError, match=what) as caught:
         athena_query(lake_with(), sql, "b.toml, tile 1 (T)")
     assert str(caught.value.where).startswith("b.toml, tile 1 (T)")
+
+
+def test_common_functions_are_translated_to_those_of_athena() -> None:
+    sql = """
+        WITH days AS (SELECT date_trunc('day', at) AS day, price, name FROM sales WHERE id IN (1, 2))
+        SELECT strftime(day, '%Y') AS a, approx_quantile(price, 0.5) AS b, arg_max(name, price) AS c,
+            string_agg(name, ', ') AS d, date_diff('day', min(day), max(day)) AS e, count(DISTINCT name) AS f,
+            sum(price) FILTER (name LIKE 'a%') AS g, coalesce(nullif(name, ''), 'none') AS h,
+            row_number() OVER (PARTITION BY day ORDER BY price) AS i, price::decimal(10, 2) AS j
+        FROM days GROUP BY ALL HAVING (count(*) > 1) AND NOT (day IS NULL)
+    """
+    query = athena_query(lake_with(), sql, "tile")
+    translated = query.typed({column.name: column.type for column in query.columns})
+    assert functions_that_athena_lacks(translated) == ()
+    assert functions_that_athena_lacks(f"SELECT max(made_up(1)) FROM ({translated})") == ("MADE_UP",)
 
 
 @pytest.mark.parametrize(
