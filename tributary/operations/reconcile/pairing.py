@@ -37,6 +37,23 @@ class Pairing:
     left_out: tuple[str, ...] = ()
 
     @property
+    def key_problem(self) -> str | None:
+        """Return why rows cannot be told apart by the key. None: they can."""
+        if not self.key:
+            return "it has no primary key, and lake.toml sets no key for it"
+        for column in self.key:
+            if column in self.mismatched:
+                return f"its key column {column} cannot be compared: {self.mismatched[column]}"
+            if column in self.uncompared:
+                return (
+                    f"its key column {column} cannot be compared: values of its type have no form that is "
+                    "the same in the database and in the lake"
+                )
+            if column not in self.forms:
+                return f"its key column {column} is not in both the database and the lake"
+        return None
+
+    @property
     def schema(self) -> pa.Schema:
         return pa.schema([(name, form.arrow) for name, form in self.forms.items()])
 

@@ -215,11 +215,8 @@ def _look_at_table(
     salt = None if link.hash_salt is None else link.hash_salt().get_secret_value().encode()
     hiding = Hiding(policy, table, lake.schema, salt)
     pairing = pair(hiding.sent, lake.schema, _key(link, table, silver, known.name), hiding.left_out)
-    if not pairing.key:
-        return replace(known, problem="it has no primary key, and lake.toml sets no key for it")
-    unfit = [column for column in pairing.key if column not in pairing.forms]
-    if unfit:
-        return replace(known, problem=f"its key column {unfit[0]} cannot be compared")
+    if (problem := pairing.key_problem) is not None:
+        return replace(known, problem=problem)
     comparison = compare(
         hiding.read(partial(link.engine.read_rows, reader), pairing.schema),
         comparable_lake_rows(lake, pairing),

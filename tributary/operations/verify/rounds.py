@@ -279,14 +279,13 @@ class _Table:
         salt = None if link.hash_salt is None else link.hash_salt().get_secret_value().encode()
         hiding = Hiding(policy, self.table, rows.schema, salt)
         pairing = pair(hiding.sent, rows.schema, self._key(), hiding.left_out)
+        if (problem := pairing.key_problem) is not None:
+            return None, problem
         if pairing.mismatched:
             column, reason = next(iter(pairing.mismatched.items()))
             return None, f"its column {column} cannot be compared: {reason}"
-        if not pairing.key:
-            return None, "it has no primary key, and lake.toml sets no key for it"
-        unfit = [column for column in pairing.key if column not in pairing.forms or hiding.is_hidden(column)]
-        if unfit:
-            return None, f"its key column {unfit[0]} cannot be compared"
+        if hidden := [column for column in pairing.key if hiding.is_hidden(column)]:
+            return None, f"its key column {hidden[0]} is masked or hashed in the lake"
         database: DatabaseSide = (
             InDatabase(engine, ways, self.reader, hiding, pairing, load)
             if isinstance(ways, RangeChecksums) and not hiding.hashes
