@@ -53,7 +53,8 @@ def test_no_value_of_the_lake_becomes_a_key_or_html(chart: str) -> None:
     assert {(key, code) for key, code in _entries(options) if key.startswith(":")} == {
         (":color", QUIET_COLOR)
     }
-    assert "formatter" not in keys
+    # A share in percent is a number. Any other pattern could show a value of the lake as it is.
+    assert {value for key, value in _entries(options) if key == "formatter"} <= {"{d} %"}
     assert options["tooltip"]["renderMode"] == "richText"
     assert json.loads(json.dumps(options)) == options
     if chart == "scatter":
