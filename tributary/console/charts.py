@@ -169,16 +169,24 @@ def _lines(tile: Tile, what: Lines) -> dict[str, Any]:
     }
 
 
+_NAMES_AT_ONCE = 12
+"""So many names fit below a pie, in a few lines."""
+
+
 def _pie(what: Slices) -> dict[str, Any]:
     return {
         **_base("item"),
         # Names beside their slices would be cut to a letter or two on a narrow board.
-        "legend": {"type": "scroll", "bottom": 0, "textStyle": QUIET},
+        "legend": {
+            "type": "plain" if len(what.slices) <= _NAMES_AT_ONCE else "scroll",
+            "bottom": 0,
+            "textStyle": QUIET,
+        },
         "series": [
             {
                 "type": "pie",
-                "radius": ["32%", "62%"],
-                "center": ["50%", "44%"],
+                "radius": ["29%", "57%"],
+                "center": ["50%", "38%"],
                 "label": {**QUIET, "formatter": "{d} %"},
                 "data": [{"name": name, "value": value} for name, value in what.slices],
             }
