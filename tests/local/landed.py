@@ -101,11 +101,13 @@ def wait_until(
 ) -> None:
     """Look again and again, but use at most half of a core for it: what is awaited needs the cores too."""
     deadline = time.monotonic() + patience_seconds
-    began = time.monotonic()
-    while not is_true():
-        assert time.monotonic() < deadline, f"no {what} within {patience_seconds:.0f} s"
-        time.sleep(max(poll_seconds, time.monotonic() - began))
+    while True:
         began = time.monotonic()
+        if is_true():
+            return
+        looked = time.monotonic()
+        assert looked < deadline, f"no {what} within {patience_seconds:.0f} s"
+        time.sleep(max(poll_seconds, looked - began))
 
 
 @contextmanager

@@ -26,7 +26,7 @@ from tributary.operations.aws.lake_objects import (
 from tributary.operations.aws.metrics import Metric, find_metrics, read_latest
 from tributary.operations.left_out_tables import named
 from tributary.operations.orphans import Orphan, orphans_among
-from tributary.operations.snapshots.record_files import left_out_of
+from tributary.operations.snapshots.record_files import gone_in, left_out_of
 from tributary.operations.verify.record import Verification
 from tributary.operations.verify.view import is_different
 
@@ -154,7 +154,7 @@ def _read_tables(deployed: DeployedLake) -> tuple[TableState, ...]:
     looks = read_looks(s3, deployed.lake, quarantine)
     left_out = named(left_out_of(deployed.lake, looks))
     tables = {*stored, *outcomes, *fresh, *behind, *bronze, *decided, *left_out}
-    gone = frozenset[TableName]().union(*(look.gone for look in looks.values()))
+    gone = gone_in(looks.values())
     orphans = orphans_among(tables, deployed.lake, gone, frozenset(stored), decided)
     return tuple(
         TableState(

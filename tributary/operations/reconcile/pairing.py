@@ -38,7 +38,7 @@ class Pairing:
 
     @property
     def key_problem(self) -> str | None:
-        """Return why rows cannot be told apart by the key. None: they can."""
+        """Return why the key cannot identify the rows on both sides. None: it can."""
         if not self.key:
             return "it has no primary key, and lake.toml sets no key for it"
         for column in self.key:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -104,8 +104,7 @@ class RecordFiles:
 
     def read_gone(self, lake: Lake) -> frozenset[TableName]:
         """Return the tables that were followed and that their source did not have at the last look."""
-        looks = [self.read_look(source.name) for source in lake.sources]
-        return frozenset[TableName]().union(*(look.gone for look in looks if look is not None))
+        return gone_in(self.read_look(source.name) for source in lake.sources)
 
     def read_left_out(self, lake: Lake) -> Mapping[TableName, LeftOutNote]:
         """Return the tables that the last looks have left out, and that the lake file still wants."""
@@ -126,6 +125,11 @@ class RecordFiles:
 
     def _definitions(self, source: str) -> str:
         return f"{self.location}/{look_name(source)}"
+
+
+def gone_in(looks: Iterable[Look | None]) -> frozenset[TableName]:
+    """Return the tables that were followed and that the looks did not find."""
+    return frozenset[TableName]().union(*(look.gone for look in looks if look is not None))
 
 
 def left_out_of(lake: Lake, looks: Mapping[str, Look | None]) -> Mapping[TableName, LeftOutNote]:
