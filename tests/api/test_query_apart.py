@@ -52,6 +52,7 @@ def test_a_value_that_duckdb_does_not_interrupt_ends_with_the_time_of_the_query(
 def test_one_process_answers_one_question_after_another() -> None:
     ask("SELECT 1")
     before = workers()
+    assert before
     assert [ask(f"SELECT {n} AS n") for n in range(5)] == [[{"n": n}] for n in range(5)]
     assert workers() == before
 

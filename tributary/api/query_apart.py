@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import os
 import pickle
 import subprocess
 import sys
@@ -43,6 +44,8 @@ class _Worker:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
+                # Arrow's own pool reserves a GiB at once, most of what a question may take.
+                env={**os.environ, "ARROW_DEFAULT_MEMORY_POOL": "system"},
                 process_group=0,
             )
         )
