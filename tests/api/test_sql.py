@@ -120,3 +120,74 @@ def test_an_error_in_a_row_of_a_limited_query_is_told_as_such() -> None:
     query = "SELECT CASE WHEN range > 500_000 THEN error('row ' || range) END FROM range(1_000_000)"
     with pytest.raises(QueryError, match="row 5"):
         query_arrow({}, query, Limits(seconds=60, memory="1GB"))
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("SELECT 1; SELECT 2", "2 statements"),
+        ("", "none"),
+        ("-- nothing", "none"),
+    ],
+)
+def test_more_or_less_than_one_statement_is_refused_rather_than_answered_in_part(
+    query: str, found: str
+) -> None:
+    with pytest.raises(QueryError, match=f"A query is one statement: found {found}, expected a statement"):
+        query_arrow({ORDERS: ORDER_ROWS}, query)
+
+
+@pytest.mark.parametrize(
+    ("query", "kind"),
+    [
+        ("INSERT INTO orders VALUES (1, 1)", "INSERT"),
+        ("UPDATE orders SET id = 3", "UPDATE"),
+        ("DELETE FROM orders", "DELETE"),
+        ("DROP VIEW orders", "DROP"),
+        ("CREATE TABLE mine AS SELECT 1", "CREATE"),
+        ("CREATE OR REPLACE VIEW orders AS SELECT 1", "CREATE"),
+        ("WITH new AS (SELECT 1) INSERT INTO orders FROM new", "INSERT"),
+        ("SET memory_limit = '100GB'", "SET"),
+        ("ATTACH 'other.db'", "ATTACH"),
+        ("INSTALL httpfs", "LOAD"),
+    ],
+)
+def test_a_statement_that_would_change_something_is_refused_by_its_kind(query: str, kind: str) -> None:
+    with pytest.raises(QueryError, match=f"A query cannot change anything: found {kind}, expected"):
+        query_arrow({ORDERS: ORDER_ROWS}, query)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "FROM orders",
+        "TABLE orders",
+        "DESCRIBE orders",
+        "SUMMARIZE orders",
+        "EXPLAIN SELECT * FROM orders",
+        "PIVOT orders ON id USING sum(_seq)",
+        "WITH new AS (FROM orders) SELECT * FROM new;  -- the end",
+    ],
+)
+def test_every_statement_that_reads_is_answered(query: str) -> None:
+    assert query_arrow({ORDERS: ORDER_ROWS}, query, Limits(seconds=60, memory="1GB")).num_rows > 0
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT * FROM read_csv('/etc/passwd')",
+        "SELECT * FROM read_parquet('https://example.org/a.parquet')",
+        "SELECT * FROM glob('/etc/*')",
+        "COPY (SELECT 1) TO '/tmp/a.csv'",
+    ],
+)
+def test_a_limited_query_that_leaves_the_lake_says_so(query: str) -> None:
+    place = query.split("'")[1].replace("*", r"\*")
+    with pytest.raises(QueryError, match=f"neither use files nor reach the network: found {place}, expected"):
+        query_arrow({}, query, Limits(seconds=60, memory="1GB"))
+
+
+def test_a_limited_query_that_needs_too_much_memory_says_how_much_it_may_use() -> None:
+    with pytest.raises(QueryError, match=r"needs too much memory: found .*, expected at most 50MB"):
+        query_arrow({}, "SELECT list(range) FROM range(100_000_000)", Limits(seconds=60, memory="50MB"))

@@ -16,6 +16,7 @@ from rich.console import Console
 
 from spark_app.reports import Blocked, CaughtUp, Committed, Freshness, Started
 from tributary.api.tables import UnknownTable, resolve_names
+from tributary.api.values import rows_of
 from tributary.cli import rendering
 from tributary.cli.live_view import live_view, progress_table
 from tributary.cli.rendering import (
@@ -25,7 +26,6 @@ from tributary.cli.rendering import (
     moment_text,
     positions_text,
     print_table,
-    rows_of,
     value_text,
 )
 from tributary.contract.table_name import TableName

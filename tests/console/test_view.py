@@ -8,7 +8,6 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any, cast
 
-import pyarrow as pa
 import pytest
 
 from connectors.engines.database_log import DatabaseLog
@@ -17,7 +16,7 @@ from tributary.api.row_events import is_of, parse_key
 from tributary.console.charts import commits_options
 from tributary.console.console import Console
 from tributary.console.pages.alerts import limits_of
-from tributary.console.pages.ask import as_csv, completions, quoted
+from tributary.console.pages.ask import completions, quoted
 from tributary.console.pages.frame import ago, cell, counted, table_path
 from tributary.console.pages.pipeline import catching_up_text, left_text
 from tributary.console.pages.problems import Problem, has_buttons, problem_of
@@ -197,11 +196,6 @@ def test_completions_are_all_tables_and_each_column_once() -> None:
 )
 def test_a_completed_column_is_quoted_where_sql_needs_it(name: str, text: str) -> None:
     assert quoted(name) == text
-
-
-def test_csv_has_titles_and_quotes() -> None:
-    found = pa.table({"a": [1, None], 'b"': ["x,y", "z"]})
-    assert as_csv(found).splitlines() == ['a,"b"""', '1,"x,y"', ",z"]
 
 
 def test_texts_of_pages() -> None:

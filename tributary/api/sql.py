@@ -114,14 +114,44 @@ def run_limited(engine: duckdb.DuckDBPyConnection, query: str, limits: Limits | 
     most = None if limits is None else _memory_limit(engine)
     try:
         with _ended_after(engine, limits) as is_late:
-            found = engine.sql(query)
+            found = engine.sql(_one_that_reads(engine, query))
             if found is not None:
                 return found.to_arrow_table() if most is None else _read_at_most(found, most)
     except (duckdb.Error, pa.ArrowException, OSError) as error:  # The last two come from Arrow's stream.
         if limits is not None and is_late.is_set():
             raise took_too_long(limits) from error
+        if limits is not None and isinstance(error, duckdb.OutOfMemoryException):
+            raise needs_too_much_memory(limits, str(error)) from error
+        if limits is not None and isinstance(error, duckdb.PermissionException):
+            raise _outside_the_lake(error) from error
         raise _query_error(error) from error
-    raise QueryError("The statement returns no rows", expected="one that does, such as SELECT or DESCRIBE")
+    raise QueryError("The statement returns no rows", expected=_EXPECTED)
+
+
+_EXPECTED = "a statement that reads, such as SELECT or DESCRIBE"
+_READING = frozenset({"SELECT", "EXPLAIN", "PRAGMA", "CALL", "COPY", "MULTI"})
+"""The kinds of statements that change nothing in the lake. MULTI is a PIVOT. Only a query without limits can
+write a file with COPY."""
+
+
+def _one_that_reads(engine: duckdb.DuckDBPyConnection, query: str) -> str:
+    """Return the query if it is one statement that changes nothing. Raises QueryError and DuckDB's errors."""
+    statements = engine.extract_statements(query)
+    if len(statements) != 1:
+        found = f"{len(statements):,} statements" if statements else "none"
+        raise QueryError("A query is one statement", found=found, expected=_EXPECTED)
+    if (kind := statements[0].type.name) not in _READING:
+        raise QueryError("A query cannot change anything", found=kind.replace("_", " "), expected=_EXPECTED)
+    return query
+
+
+def _outside_the_lake(error: Exception) -> QueryError:
+    place = re.search(r'"(.*)"', str(error))
+    return QueryError(
+        "The query can neither use files nor reach the network",
+        found=place[1] if place else str(error),
+        expected="the names of the lake's tables",
+    )
 
 
 def took_too_long(limits: Limits) -> QueryError:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING, Literal
 
-from tributary.cli.rendering import as_json, rows_of
+from tributary.api.answer_files import NotWritten, write_answer
+from tributary.api.values import rows_of
+from tributary.cli.rendering import as_json
 from tributary.contract.errors import TributaryError
 
 if TYPE_CHECKING:
@@ -32,10 +33,13 @@ def write_rows(found: pa.Table, form: Form, path: Path, *, overwrite: bool = Fal
     try:
         with NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}-", delete=False) as file:
             draft = Path(file.name)
-        _WRITERS[form](found, draft)
+        if form == "json":
+            _write_json(found, draft)
+        else:
+            write_answer(found, form, draft)
         draft.chmod(0o666 & ~_umask())
         draft.replace(path)
-    except OSError as error:
+    except (OSError, NotWritten) as error:
         raise NotExported("the file cannot be written", where=str(path), found=str(error)) from error
     finally:
         if draft is not None:
@@ -56,31 +60,9 @@ def _umask() -> int:
     return current
 
 
-def _write_parquet(found: pa.Table, path: Path) -> None:
-    from pyarrow import parquet
-
-    parquet.write_table(found, path, compression="zstd")
-
-
-def _write_csv(found: pa.Table, path: Path) -> None:
-    import duckdb
-
-    with duckdb.connect() as engine:
-        engine.execute("SET TimeZone = 'UTC'")
-        # NULL is nothing between commas, and an empty text is "".
-        engine.from_arrow(found).write_csv(str(path), header=True)
-
-
 def _write_json(found: pa.Table, path: Path) -> None:
     with path.open("w", encoding="utf-8") as file:
         for start in range(0, found.num_rows, _ROWS_AT_ONCE):
             for row in rows_of(found.slice(start, _ROWS_AT_ONCE)):
                 values = dict(zip(found.column_names, row, strict=True))
                 file.write(json.dumps(as_json(values), ensure_ascii=False) + "\n")
-
-
-_WRITERS: Mapping[Form, Callable[[pa.Table, Path], None]] = {
-    "parquet": _write_parquet,
-    "csv": _write_csv,
-    "json": _write_json,
-}

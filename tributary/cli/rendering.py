@@ -16,6 +16,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from tributary.api.values import rows_of
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -109,29 +111,6 @@ def print_answer(found: pa.Table) -> None:
     numeric = [any(is_kind(field.type) for is_kind in kinds) for field in found.schema]
     print_table(found.column_names, rows_of(found), numeric)
     output.print(f"({found.num_rows:,} {'row' if found.num_rows == 1 else 'rows'})", style="dim")
-
-
-def rows_of(found: pa.Table) -> Iterable[Sequence[Any]]:
-    """Return the rows as Python values. Dates and moments outside Python's range become text."""
-    return zip(*map(_values, found.columns), strict=True)
-
-
-def _values(column: pa.ChunkedArray) -> list[Any]:
-    try:
-        values: list[Any] = column.to_pylist()
-    except OverflowError:  # Before the year 1, after 9999, or infinite.
-        return _texts(column)
-    return values
-
-
-def _texts(column: pa.ChunkedArray) -> list[Any]:
-    import duckdb
-    import pyarrow as pa
-
-    with duckdb.connect() as engine:
-        engine.execute("SET TimeZone = 'UTC'")
-        engine.register("found", pa.table({"value": column}))
-        return [text for (text,) in engine.sql("SELECT CAST(value AS VARCHAR) FROM found").fetchall()]
 
 
 def value_text(value: Any) -> str:

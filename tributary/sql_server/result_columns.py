@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 from mysql_mimic import ColumnType, ResultColumn, ResultSet
 from mysql_mimic.charset import CharacterSet
 
+from tributary.api.values import values_of
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -72,17 +74,15 @@ def sent_as(arrow: pa.DataType) -> SentAs:
 
 
 def _values(column: pa.ChunkedArray) -> tuple[SentAs, list[Any]]:
-    """Return a column's values, and how they are sent. Moments that Python does not have are texts."""
+    """Return a column's values, and how they are sent. Values that Python does not have are texts."""
     import pyarrow as pa
 
     if pa.types.is_timestamp(column.type):
         column = column.cast(pa.timestamp(column.type.unit))  # Without a zone, it is the time in UTC.
     way = sent_as(column.type)
-    try:
-        return way, column.to_pylist()
-    except (OverflowError, ValueError):
-        texts = column.cast(pa.string())
-        return sent_as(texts.type), texts.to_pylist()
+    values = values_of(column)
+    is_text = any(isinstance(value, str) for value in values)
+    return (sent_as(pa.string()) if is_text else way), values
 
 
 def _time_of_day(value: time) -> timedelta:

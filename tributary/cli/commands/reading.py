@@ -12,6 +12,7 @@ from connectors.engines.database_log import size_text
 from tributary.api.open_lake import TableSummary
 from tributary.api.row_events import RowEvent
 from tributary.api.timeline import Commit
+from tributary.api.values import rows_of
 from tributary.cli.commands.options import (
     DEFAULT_LAKE_FILE,
     DEFAULT_STATE_FOLDER,
@@ -28,7 +29,6 @@ from tributary.cli.rendering import (
     print_answer,
     print_json,
     print_table,
-    rows_of,
 )
 from tributary.operations.pauses import pause_files
 from tributary.operations.verify.view import verification_facts, verified_text

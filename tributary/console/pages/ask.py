@@ -7,14 +7,15 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
-from io import BytesIO, StringIO
 from typing import TYPE_CHECKING, Any
 
 from nicegui import ui
 
 from tributary.api.tables import spellings
+from tributary.api.values import values_of
 from tributary.console.charts import chart_options
 from tributary.console.console import MOST_ROWS_SHOWN, QUERY_LIMITS, Console
+from tributary.console.pages.downloads import download_button
 from tributary.console.pages.frame import PATIENCE_SECONDS, cell, counted, page_frame, show_error
 from tributary.contract.boards.board import BarTile, BoardError, LineTile, PieTile, ScatterTile, Tile
 from tributary.contract.errors import TributaryError
@@ -125,12 +126,8 @@ def _show(found: pa.Table) -> None:
     shown = f", of which {MOST_ROWS_SHOWN:,} are shown" if found.num_rows > MOST_ROWS_SHOWN else ""
     with ui.row().classes("items-center gap-3"):
         ui.label(f"{counted(found.num_rows, 'row')}{shown}")
-        csv_button = ui.button("CSV", on_click=lambda: ui.download.content(as_csv(found), "answer.csv"))
-        csv_button.props("flat dense")
-        parquet = ui.button(
-            "Parquet", on_click=lambda: ui.download.content(as_parquet(found), "answer.parquet")
-        )
-        parquet.props("flat dense")
+        download_button("CSV", found, "csv", "answer.csv")
+        download_button("Parquet", found, "parquet", "answer.parquet")
     if len(set(found.column_names)) > 1 and found.num_rows:
         with ui.expansion("Chart").classes("w-full").props("dense"):
             _chart(found)
@@ -177,7 +174,7 @@ def answer_grid(found: pa.Table, height: str) -> None:
     # A field's name must not hold a dot, which AG Grid reads as a path.
     fields = [f"column {number}" for number in range(found.num_columns)]
     columns = [
-        [grid_cell(value) for value in column.to_pylist()]
+        [grid_cell(value) for value in values_of(column)]
         for column in found.slice(0, MOST_ROWS_SHOWN).columns
     ]
     ui.aggrid(
@@ -217,23 +214,3 @@ def grid_cell(value: Any) -> Any:
     if not isinstance(shown, str) or len(shown) <= _LONGEST:
         return shown
     return f"{shown[:_LONGEST]} … ({len(shown):,} characters)"
-
-
-def as_csv(found: pa.Table) -> str:
-    """Return the rows as CSV with a line of titles."""
-    import csv
-
-    file = StringIO()
-    writer = csv.writer(file)
-    writer.writerow(found.column_names)
-    for batch in found.to_batches():
-        writer.writerows(zip(*(column.to_pylist() for column in batch.columns), strict=True))
-    return file.getvalue()
-
-
-def as_parquet(found: pa.Table) -> bytes:
-    from pyarrow import parquet
-
-    file = BytesIO()
-    parquet.write_table(found, file)
-    return file.getvalue()

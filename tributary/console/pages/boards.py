@@ -14,7 +14,8 @@ from nicegui import ui
 
 from tributary.console.charts import chart_options
 from tributary.console.console import MOST_ROWS_SHOWN, Console
-from tributary.console.pages.ask import answer_grid, as_csv
+from tributary.console.pages.ask import answer_grid
+from tributary.console.pages.downloads import download_button
 from tributary.console.pages.frame import PATIENCE_SECONDS, counted, error_text, page_frame, show_error
 from tributary.contract.boards.board import Board, BoardError, Tile
 from tributary.contract.errors import TributaryError
@@ -137,9 +138,7 @@ def _fill(console: Console, tile: Tile, found: Shown | TributaryError, save: ui.
             answer_grid(table, "h-72")
             _note_left_out(table.num_rows, MOST_ROWS_SHOWN)
             with save:
-                ui.button(
-                    "CSV", on_click=lambda: ui.download.content(as_csv(table), file_name(tile.title, "csv"))
-                ).props("flat dense")
+                download_button("CSV", table, "csv", file_name(tile.title, "csv"))
         case Lines() | Slices() | Points():
             chart = ui.echart(chart_options(tile, found)).classes("w-full h-72")
             _note_left_out(found.rows, MOST_POINTS)

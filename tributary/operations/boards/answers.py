@@ -9,6 +9,7 @@ from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Literal, assert_never
 
+from tributary.api.values import values_of
 from tributary.contract.boards.board import (
     BarTile,
     BoardError,
@@ -148,8 +149,7 @@ def _column(answer: pa.Table, name: str, key: str, where: str) -> list[Any]:
             expected=f"one of {', '.join(answer.column_names)}",
             remedy=f"Name the column in the SQL with AS, or change {key}.",
         )
-    values: list[Any] = answer[name].to_pylist()
-    return values
+    return values_of(answer[name])
 
 
 def _numbers(answer: pa.Table, name: str, key: str, where: str) -> tuple[Number, ...]:
