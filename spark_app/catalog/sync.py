@@ -12,6 +12,7 @@ from spark_app.catalog.catalog_table import CatalogTable, NotInCatalog, catalog_
 from spark_app.catalog.glue import GlueCatalog
 from spark_app.columns.table_columns import TableColumns
 from spark_app.reports import Cataloged, CatalogFailed, ProgressWriter
+from tributary.contract.errors import told_by
 from tributary.contract.lake import TablePolicy
 
 
@@ -179,5 +180,5 @@ class CatalogSync:
         wait = min(self.pace.first_retry_seconds * 2**sync.attempts, self.pace.longest_retry_seconds)
         sync.attempts += 1
         sync.not_before = time.monotonic() + wait
-        sync.error = f"{type(error).__name__}: {error}"
+        sync.error = told_by(error)
         self.progress.write(CatalogFailed(name, sync.error, sync.attempts, wait))

@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 
 from spark_app.reports import Blocked, ProgressWriter
 from spark_app.run.text_files import read_text, write_text
-from tributary.contract.errors import TributaryError
+from tributary.contract.errors import TributaryError, told_by
 
 
 class KeysUnreadable(TributaryError):
@@ -114,4 +114,4 @@ def _parsed(text: str) -> Sequence[Mapping[str, str]] | None:
 def _blocked(table: str, error: Exception) -> Blocked:
     if isinstance(error, TributaryError):
         return Blocked(table, error.reason, error.remedies)
-    return Blocked(table, f"{type(error).__name__}: {error}")
+    return Blocked(table, told_by(error))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from dataclasses import dataclass
 
@@ -12,7 +13,7 @@ from spark_app.acceleration.missing_member import MissingMember, missing_member
 from spark_app.reports import Blocked, Failed, ProgressWriter
 from spark_app.run.pace import Pace
 from spark_app.run.table_run import TableRun
-from tributary.contract.errors import TributaryError
+from tributary.contract.errors import TributaryError, told_by
 from tributary.contract.remedies import remedies_for_table
 
 PASSING_FAILURES = (Py4JError, PySparkException, OSError)
@@ -49,7 +50,8 @@ class Failures:
         """Schedule a retry. The table then reads its state again, because the failed commit may be in it."""
         run.attempts += 1
         run.is_caught_up = False
-        run.error = f"{type(error).__name__}: {error}"
+        run.error = told_by(error)
+        print(f"{run.table.name}: {type(error).__name__}: {error}", file=sys.stderr)  # Also Java's calls.
         if not self.follow and run.attempts >= self.pace.attempts:
             run.is_blocked = True
             run.set_outcome("blocked", error)

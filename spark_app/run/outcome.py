@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from typing import Literal, Protocol
 
-from tributary.contract.errors import TributaryError
+from tributary.contract.errors import TributaryError, told_by
 from tributary.contract.remedies import Remedies, remedies_as_json, remedies_for_table, remedies_from_json
 
 OUTCOME_FILE = "_outcome.json"
@@ -49,7 +49,7 @@ class Outcome:
             remedies = remedies_for_table(error.remedies, table)
             new = Outcome(state, now, error.what, error.where, error.found, error.expected, remedies)
         else:
-            new = Outcome(state, now, f"{type(error).__name__}: {error}")
+            new = Outcome(state, now, told_by(error))
         is_same = before is not None and (before.state, before.what) == (new.state, new.what)
         return replace(new, since=before.since) if before and is_same else new
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import duckdb
 import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
 from tributary.api.answer_files import AnswerForm, NotWritten, write_answer
 from tributary.api.sql import Limits, query_arrow
@@ -31,10 +31,18 @@ def test_a_value_that_python_lacks_is_shown_as_text() -> None:
 
 def test_an_answer_with_any_values_can_be_saved_as_parquet(tmp_path: Path) -> None:
     write_answer(ODD_VALUES, "parquet", tmp_path / "answer.parquet")
-    found = duckdb.sql(f"FROM '{tmp_path / 'answer.parquet'}'")
-    assert found.columns == ODD_VALUES.column_names
-    texts = found.select("ides::VARCHAR, late::VARCHAR, pause, one_of, pauses, nothing, choice").fetchall()
-    assert texts == [("0044-03-15 (BC)", "294246-01-01 00:00:00", "3 days", "1", "[1 day]", None, "a")]
+    found = query_arrow({}, f"FROM '{tmp_path / 'answer.parquet'}'")
+    assert found.column_names == ODD_VALUES.column_names
+    ((ides, _, late, pause, one_of, pauses, nothing, choice, *_),) = rows_of(found)
+    assert (ides, late, pause, one_of, pauses, nothing, choice) == (
+        "0044-03-15 (BC)",
+        "294246-01-01 00:00:00",
+        "3 days",
+        "1",
+        "[1 day]",
+        None,
+        "a",
+    )
 
 
 def test_an_answer_with_any_values_can_be_saved_as_csv(tmp_path: Path) -> None:
@@ -56,7 +64,7 @@ def test_two_columns_may_have_one_name(tmp_path: Path) -> None:
     write_answer(found, "csv", tmp_path / "answer.csv")
     write_answer(found, "parquet", tmp_path / "answer.parquet")
     assert (tmp_path / "answer.csv").read_text().splitlines()[1] == "1,2"
-    assert duckdb.sql(f"FROM '{tmp_path / 'answer.parquet'}'").fetchall() == [(1, 2)]
+    assert list(rows_of(parquet.ParquetFile(tmp_path / "answer.parquet").read())) == [(1, 2)]
 
 
 @pytest.mark.parametrize("form", ["csv", "parquet"])

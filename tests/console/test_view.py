@@ -17,10 +17,10 @@ from tributary.console.charts import commits_options
 from tributary.console.console import Console
 from tributary.console.pages.alerts import limits_of
 from tributary.console.pages.ask import completions, quoted
-from tributary.console.pages.frame import ago, cell, counted, table_path
+from tributary.console.pages.frame import ago, cell, counted, shortened, table_path
 from tributary.console.pages.pipeline import catching_up_text, left_text
 from tributary.console.pages.problems import Problem, has_buttons, problem_of
-from tributary.console.pages.quarantine import key_text, payload_text
+from tributary.console.pages.quarantine import bytes_text, key_text, payload_text
 from tributary.console.pages.table import commit_rows
 from tributary.console.pages.tables import changes_of, rows_of
 from tributary.console.view import CatchingUp
@@ -158,6 +158,17 @@ def test_the_payload_of_a_quarantined_event_is_shown_without_its_schema() -> Non
     assert payload_text(b"\xffnot JSON") is None
 
 
+def test_every_byte_of_a_quarantined_event_can_be_seen() -> None:
+    assert (
+        bytes_text(b"\x00\x07avro?\xff\n<b>\xc3\xa9</b>\t\x7f") == "\\x00\\x07avro?\\xff\n<b>é</b>\\x09\\x7f"
+    )
+
+
+def test_a_long_value_is_cut_and_says_how_long_it_is() -> None:
+    assert shortened("abc", 3) == "abc"
+    assert shortened("x" * 10_240, 2) == "xx … (10,240 characters)"
+
+
 def test_a_commit_is_a_row() -> None:
     (row,) = commit_rows([replace(commit(), written=9_000)])
     assert row["written"] == 9_000, "the grid sorts by the number"
@@ -176,6 +187,7 @@ def test_a_commit_is_a_row() -> None:
         (Decimal("1.50"), "1.50"),
         (b"abc", "abc"),
         (b"\xff", "ff"),
+        (b"\x00a", "0061"),
         ([1, None], "[1, null]"),
         ("<script>", "<script>"),
     ],

@@ -26,6 +26,7 @@ from tributary.contract.remedies import (
     remedies_for_table,
     remedies_from_json,
     remedies_of,
+    said_once,
 )
 
 PROJECT = Path(__file__).parents[2]
@@ -96,3 +97,7 @@ def _remedy_texts(module: ast.Module) -> Iterator[str]:
                 for one in ast.walk(node.value)
                 if isinstance(one, ast.Constant) and isinstance(one.value, str)
             )
+
+
+def test_what_several_problems_need_is_said_once_after_the_last_of_them() -> None:
+    assert said_once(["Rename it.", "Add a key.", "Rename it."]) == ("", "Add a key.", "Rename it.")

@@ -180,7 +180,7 @@ def test_a_table_that_is_created_later_and_cannot_be_exact_comes_in_once_it_is_m
             assert _state(at_work, "lossy") == "left out"
             said = " ".join(tributary.run("status", status=1).split())
             assert "sends two values as the same" in said
-            assert "as key, or leave it out with the pattern" in said
+            assert "as key, or leave the table out with the pattern" in said
             listed = _listed(at_work, "lossy")
             assert listed["state"] == "left out"
             assert "rows" not in listed, "the lake has no such table"

@@ -144,6 +144,7 @@ def test_every_name_leads_to_a_possible_name_of_a_lake_and_a_source(text: str) -
         ("postgresql://me:s3cret@/db", "no host"),
         ("postgresql://:s3cret@host/db", "no user"),
         ("postgresql://me:s3cret@host:x/db", "a port that is no number"),
+        ("postgresql://me:s3cret@host:99999/db", "found 99999, expected a number from 1 to 65535"),
         ("postgresql://me:s3cret@host", "names no database"),
         ("postgresql://me:s3cret@host/db?channel_binding=require", "channel_binding"),
         ("mysql://me:s3cret@host/db?ssl-mode=VERIFY_CA", "ssl-mode=VERIFY_CA"),

@@ -93,6 +93,11 @@ class OpenLake:
             known.keep_only([place.path for place in folders])
             return tuple(filter(None, pool.map(lambda one: self._summary(one, known), folders)))
 
+    def names(self) -> tuple[TableName, ...]:
+        """Return the names of the tables that have a commit. Raises LakeUnreadable."""
+        with told_unreadable(f"s3://{self.silver}"):
+            return tuple(place.name for place in self._places())
+
     def table(self, name: str) -> Table:
         """Return the table with the name `source.schema.table`, `schema.table` or `table`.
 

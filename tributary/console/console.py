@@ -19,6 +19,7 @@ from tributary.console.jobs import Jobs
 from tributary.console.shown_lake import ShownLake
 from tributary.console.trends import Trends
 from tributary.console.view import LakeView
+from tributary.contract.errors import TributaryError
 from tributary.contract.table_name import TableName
 from tributary.operations.logs import Level, LogEntry, chosen
 
@@ -65,6 +66,19 @@ class Console:
     async def view(self) -> LakeView:
         """Return the state of everything, at most some seconds old."""
         return await self._view.get()
+
+    async def readable_tables(self) -> list[str]:
+        """Return the names of the tables that have rows, also while nobody can tell their states."""
+        view = await self.view()
+        if view.problem is None:
+            return [str(one.table) for one in view.tables if one.commit is not None]
+        try:
+            return await asyncio.to_thread(self._names)
+        except TributaryError:
+            return []  # The lake itself does not answer: the pipeline page says why.
+
+    def _names(self) -> list[str]:
+        return list(map(str, self.shown.open().names()))
 
     def table(self, name: str) -> Table:
         """Return a table to read. Raises UnknownTable, LakeUnreadable and PipelineDown."""

@@ -6,14 +6,16 @@ import logging
 import threading
 from collections.abc import Callable
 
-from fastapi import Response
-from nicegui import app, ui
+from fastapi import HTTPException, Request, Response
+from fastapi.exception_handlers import http_exception_handler
+from nicegui import Client, app, ui
 
 from tributary.console import colors
 from tributary.console.console import Console
 from tributary.console.listening import Listening
 from tributary.console.metrics import CONTENT_TYPE, exposition
 from tributary.console.pages import alerts, ask, boards, logs, pipeline, quarantine, row, table, tables
+from tributary.console.pages.frame import page_frame
 
 _SECONDS_BETWEEN_LOOKS = 0.5
 _SECONDS_TO_RECONNECT = 30.0
@@ -60,6 +62,14 @@ def add_routes(console: Console) -> None:
     colors.add()
     for page in (pipeline, tables, table, row, quarantine, alerts, logs, ask, boards):
         page.add(console)
+
+    @app.exception_handler(404)
+    async def no_such_page(request: Request, error: HTTPException) -> Response:
+        if request.url.path.startswith("/_nicegui"):
+            return await http_exception_handler(request, error)
+        with Client(ui.page(""), request=request) as client, page_frame(console, "No such page"):
+            ui.label(f"The console has no page {request.url.path}.").classes("text-lg break-all")
+        return client.build_response(request, 404)
 
     @app.get("/metrics")
     async def metrics() -> Response:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from tributary.contract.remedies import RemedyOrText, Words, as_sentence, in_words, plain_words, remedies_of
 
 
@@ -46,3 +48,27 @@ class TributaryError(Exception):
 
     def __str__(self) -> str:
         return self.text(plain_words)
+
+
+def told_by(error: BaseException) -> str:
+    """Return what an error of a library says, without a stack of calls, which tells a person nothing.
+
+    Py4J's text has Java's error behind a colon, then Java's calls, and among them the errors that caused it.
+    """
+    lines = [line for line in str(error).partition("JVM stacktrace:")[0].splitlines() if line.strip()]
+    of_java = [line for line in lines if line.startswith((": ", "Caused by: "))]
+    if not of_java:
+        return f"{type(error).__name__}: {' '.join(line.strip() for line in lines if not _is_call(line))}"
+    first, *causes = [
+        _without_packages(line.removeprefix(": ").removeprefix("Caused by: ")) for line in of_java
+    ]
+    return first if not causes or causes[-1] in first else f"{first}, caused by {causes[-1]}"
+
+
+def _is_call(line: str) -> bool:
+    return line.lstrip().startswith(("at ", "... "))
+
+
+def _without_packages(text: str) -> str:
+    """Return Java's line with the classes of its errors as `TimeoutException`, without their packages."""
+    return re.sub(r"(?<![\w.])(?:[a-z][\w]*\.)+(?=[A-Z]\w*(?:Exception|Error)\b)", "", text)

@@ -6,7 +6,7 @@ names commands. Outcome files and reports store remedies as JSON.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, assert_never
 
@@ -168,6 +168,11 @@ def remedies_from_json(found: Iterable[Mapping[str, Any]]) -> Remedies:
         if (kind := KINDS.get(one.get("kind", ""))) and fields.keys() == kind.__dataclass_fields__.keys():
             remedies.append(kind(**fields))
     return tuple(remedies)
+
+
+def said_once(texts: Sequence[str]) -> tuple[str, ...]:
+    """Return the remedies of several problems, with an empty text in place of each that comes again later."""
+    return tuple("" if text in texts[place + 1 :] else text for place, text in enumerate(texts))
 
 
 def in_words(remedies: Iterable[Remedy], words: Words) -> str:

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter
 
 from connectors.engines.engine import LeftOut
 from tributary.contract.lake import Lake
-from tributary.contract.remedies import Words, in_words
+from tributary.contract.remedies import Words, in_words, said_once
 from tributary.contract.source import Source
 from tributary.contract.table_name import TableName
 from tributary.local.state import StateFolder, write_private_file
@@ -37,7 +37,7 @@ def as_records(tables: Iterable[LeftOut], words: Words) -> tuple[LeftOutTable, .
         LeftOutTable(
             table=str(each.table),
             reasons=tuple(problem.reason for problem in each.problems),
-            remedies=tuple(in_words(problem.remedies, words) for problem in each.problems),
+            remedies=said_once([in_words(problem.remedies, words) for problem in each.problems]),
         )
         for each in sorted(tables, key=lambda each: each.table)
     )

@@ -92,7 +92,7 @@ def _table_problems(
     lake: Lake, source: PostgresSource, facts: TableFacts, leaves: Sequence[TableFacts]
 ) -> Iterator[PostgresNotReady]:
     name = TableName(source.name, facts.schema, facts.table)
-    leave_out = f'leave it out with the pattern "!{facts.schema}.{facts.table}"'
+    leave_out = f'leave the table out with the pattern "!{facts.schema}.{facts.table}"'
 
     def problem(what: str, found: str, expected: str | None, remedy: str) -> PostgresNotReady:
         return PostgresNotReady(what, where=f"table {name}", found=found, expected=expected, remedy=remedy)

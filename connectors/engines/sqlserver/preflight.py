@@ -205,7 +205,7 @@ def _warnings_of_server(server: ServerFacts) -> Iterator[str]:
 
 def _table_problems(lake: Lake, source: SqlServerSource, facts: TableFacts) -> Iterator[SqlServerNotReady]:
     name = TableName(source.name, facts.schema, facts.table)
-    leave_out = f'leave it out with the pattern "!{facts.schema}.{facts.table}"'
+    leave_out = f'leave the table out with the pattern "!{facts.schema}.{facts.table}"'
 
     def problem(what: str, found: str, expected: str | None, remedy: str) -> SqlServerNotReady:
         return SqlServerNotReady(what, where=f"table {name}", found=found, expected=expected, remedy=remedy)

@@ -16,7 +16,7 @@ from tributary.api.values import values_of
 from tributary.console.charts import chart_options
 from tributary.console.console import MOST_ROWS_SHOWN, QUERY_LIMITS, Console
 from tributary.console.pages.downloads import download_button
-from tributary.console.pages.frame import PATIENCE_SECONDS, cell, counted, page_frame, show_error
+from tributary.console.pages.frame import PATIENCE_SECONDS, cell, counted, page_frame, shortened, show_error
 from tributary.contract.boards.board import BarTile, BoardError, LineTile, PieTile, ScatterTile, Tile
 from tributary.contract.errors import TributaryError
 from tributary.contract.table_name import TableName
@@ -32,11 +32,10 @@ def add(console: Console) -> None:
     @ui.page("/ask", response_timeout=PATIENCE_SECONDS)
     async def show() -> None:
         with page_frame(console, "Ask"):
-            view = await console.view()
-            names = [str(one.table) for one in view.tables if one.commit is not None]
+            names = await console.readable_tables()
             ui.label(
                 "One statement in DuckDB's SQL. It can neither write nor read files, and ends after "
-                f"{QUERY_LIMITS.seconds:g} seconds."
+                f"{QUERY_LIMITS.seconds:g} seconds. Ctrl-Enter runs it. Escape, then Tab, leaves the editor."
             ).classes("quiet")
             first = f"SELECT * FROM {names[0]} LIMIT 100" if names else "SELECT 1"
             editor = ui.codemirror(first, language="SQL", line_wrapping=True).classes("w-full h-40")
@@ -64,6 +63,7 @@ def add(console: Console) -> None:
                         run.enable()
 
             run.on_click(ask)
+            ui.run_javascript(_RUN_BY_KEY % (editor.id, run.id))
 
             async def complete() -> None:
                 try:
@@ -84,6 +84,16 @@ dark.addEventListener('change', choose);
 choose();
 """
 """Lets the editor be dark when the page is."""
+
+_RUN_BY_KEY = """
+getElement(%d).$el.addEventListener('keydown', event => {
+  if (event.key !== 'Enter' || !(event.ctrlKey || event.metaKey)) return;
+  event.preventDefault();
+  event.stopPropagation();
+  getElement(%d).$el.click();
+}, {capture: true});
+"""
+"""Lets Ctrl-Enter run the statement. The editor itself would insert a line."""
 
 _COMPLETE = """
 const CM = await import('nicegui-codemirror');
@@ -186,6 +196,8 @@ def answer_grid(found: pa.Table, height: str) -> None:
                     "minWidth": column_width(name, values),
                     "resizable": True,
                     "sortable": True,
+                    ":valueFormatter": "params => params.value === null ? 'NULL' : params.value",
+                    "cellClassRules": {"quiet": "x === null"},
                 }
                 for field, name, values in zip(fields, found.column_names, columns, strict=True)
             ],
@@ -211,6 +223,4 @@ _LONGEST = 2_000
 def grid_cell(value: Any) -> Any:
     """Return a value as a grid shows it. A long text is cut, because a browser gets slow with it."""
     shown = cell(value)
-    if not isinstance(shown, str) or len(shown) <= _LONGEST:
-        return shown
-    return f"{shown[:_LONGEST]} … ({len(shown):,} characters)"
+    return shortened(shown, _LONGEST) if isinstance(shown, str) else shown

@@ -165,7 +165,12 @@ def cell(value: Any) -> Any:
         # JavaScript's numbers hold integers only up to 2⁵³.
         return value if abs(value) < 2**53 else str(value)
     if isinstance(value, bytes):
-        return value.decode() if value.isascii() else value.hex()
+        return value.decode() if value.isascii() and value.decode().isprintable() else value.hex()
     if isinstance(value, list | dict):
         return json.dumps(value, ensure_ascii=False, default=str)
     return str(value)
+
+
+def shortened(text: str, most: int) -> str:
+    """Return a text, or its first characters and how many it has. A browser gets slow with long texts."""
+    return text if len(text) <= most else f"{text[:most]} … ({len(text):,} characters)"

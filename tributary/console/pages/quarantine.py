@@ -13,7 +13,7 @@ from nicegui import ui
 from tributary.api.quarantine import QuarantinedEvent
 from tributary.console.console import Console
 from tributary.console.pages.buttons import action_button, jobs_panel
-from tributary.console.pages.frame import PATIENCE_SECONDS, page_frame, show_error, table_path
+from tributary.console.pages.frame import PATIENCE_SECONDS, page_frame, shortened, show_error, table_path
 from tributary.contract.errors import TributaryError
 
 _MOST_SHOWN = 100
@@ -71,12 +71,18 @@ def _event(table: str, event: QuarantinedEvent) -> None:
         with ui.expansion("the bytes", value=readable is None).props("dense").classes("w-full"):
             for name, found in (("key", event.key), ("value", event.value)):
                 if found is not None:
-                    _text(name, found.decode(errors="backslashreplace"))
+                    _text(name, bytes_text(found))
 
 
 def _text(title: str, text: str) -> None:
     ui.label(title).classes("quiet")
-    ui.label(_shortened(text)).classes("font-mono whitespace-pre-wrap break-all")
+    ui.label(shortened(text, _LONGEST)).classes("font-mono whitespace-pre-wrap break-all")
+
+
+def bytes_text(found: bytes) -> str:
+    """Return bytes as text. Those that are no character, or one that nobody sees, are shown as `\\x00`."""
+    text = found.decode(errors="backslashreplace")
+    return re.sub(r"[\x00-\x09\x0b-\x1f\x7f]", lambda one: f"\\x{ord(one[0]):02x}", text)
 
 
 def payload_text(found: bytes) -> str | None:
@@ -109,7 +115,3 @@ def _payload(found: bytes) -> Any:
         return None
     is_with_schema = isinstance(document, dict) and document.keys() == {"schema", "payload"}
     return document["payload"] if is_with_schema else document
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]} … ({len(text):,} characters)"

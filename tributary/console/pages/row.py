@@ -10,7 +10,14 @@ from nicegui import ui
 from tributary.api.row_events import RowEvent, RowState, row_at
 from tributary.api.time_travel import time_of
 from tributary.console.console import Console
-from tributary.console.pages.frame import PATIENCE_SECONDS, cell, page_frame, plain_table, show_error
+from tributary.console.pages.frame import (
+    PATIENCE_SECONDS,
+    cell,
+    page_frame,
+    plain_table,
+    shortened,
+    show_error,
+)
 from tributary.contract.errors import TributaryError
 
 
@@ -21,8 +28,7 @@ def add(console: Console) -> None:
     async def show(table: str = "", key: str = "") -> None:
         found: Sequence[RowEvent] = ()
         with page_frame(console, "A row's life"):
-            view = await console.view()
-            names = [str(one.table) for one in view.tables if one.commit is not None]
+            names = await console.readable_tables()
             ui.label("Every event of a row, from bronze, which is some seconds behind Kafka.")
             with ui.row().classes("items-end gap-3 w-full"):
                 chosen = ui.select(names, label="table", value=table if table in names else None)
@@ -121,13 +127,13 @@ def _event(event: RowEvent) -> None:
         if event.changed:
             for name, (old, new) in event.changed.items():
                 with ui.row().classes("items-center gap-2 font-mono"):
-                    ui.label(f"{name}: {_shown(old)}").classes("break-all")
+                    ui.label(f"{name}: {_shown(old)}").classes(_SCROLLED)
                     # Not every font for code has an arrow.
                     ui.icon("arrow_forward", size="xs").props('aria-label="became"')
-                    ui.label(_shown(new)).classes("break-all")
+                    ui.label(_shown(new)).classes(_SCROLLED)
         elif (row := event.after or event.before) is not None:
             text = ", ".join(f"{name} = {_shown(value)}" for name, value in row.items())
-            ui.label(text).classes("font-mono break-all")
+            ui.label(text).classes(_SCROLLED)
         if event.changed and event.after is not None:
             with ui.expansion("the whole row after it").props("dense").classes("w-full"):
                 _values(event.after)
@@ -148,13 +154,20 @@ _NOT_OF_THE_CHANGE = {
 """What Debezium's `source` says of every change of the table, and what is shown otherwise."""
 
 
+_LONGEST, _LONGEST_IN_TABLE = 20_000, 2_000
+_SCROLLED = "font-mono break-all max-h-40 overflow-auto"
+"""Long values do not push the next event out of sight."""
+
 _NOT_KNOWN = "not changed since before the first event in bronze"
 
 
 def _values(row: Mapping[str, Any]) -> None:
     plain_table(
         {"column": "column", "value": "value"},
-        [{"column": name, "value": _shown(value)} for name, value in row.items()],
+        [
+            {"column": name, "value": shortened(_shown(value), _LONGEST_IN_TABLE)}
+            for name, value in row.items()
+        ],
     )
 
 
@@ -167,4 +180,4 @@ def _title(event: RowEvent) -> str:
 
 
 def _shown(value: object) -> str:
-    return "NULL" if value is None else str(cell(value))
+    return "NULL" if value is None else shortened(str(cell(value)), _LONGEST)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -53,7 +53,12 @@ def add(console: Console) -> None:
             except TributaryError as error:
                 _without_commit(console, name, view, error)
                 return
-            _settings(console, table, facts.files)
+
+            @ui.refreshable
+            def settings(facts: _Facts) -> None:
+                _settings(console, table, facts.files)
+
+            settings(facts)
             chart = ui.echart(commits_options(commits)).classes("w-full h-64")
             ui.label("Commits, newest first").classes("text-lg font-bold")
             grid = ui.aggrid(
@@ -67,7 +72,12 @@ def add(console: Console) -> None:
                     "defaultColDef": {"flex": 1, "minWidth": 90, "resizable": True, "sortable": True},
                 }
             ).classes("w-full h-72")
-            _columns(facts)
+
+            @ui.refreshable
+            def columns(facts: _Facts) -> None:
+                _columns(facts)
+
+            columns(facts)
 
             async def look() -> None:
                 try:
@@ -77,7 +87,21 @@ def add(console: Console) -> None:
                 grid.run_grid_method("setGridOption", "rowData", commit_rows(now))
                 chart.options.update(commits_options(now))
 
+            async def look_closer() -> None:
+                """Show the files and the columns as they are now, for example after a rebuild."""
+                nonlocal facts
+                try:
+                    last = await asyncio.to_thread(table.history, _COMMITS)
+                    now = await asyncio.to_thread(_facts, console, table, last)
+                except TributaryError:
+                    return
+                settings.refresh(now)
+                if replace(now, files=facts.files) != facts:
+                    columns.refresh(now)
+                facts = now
+
             ui.timer(2 * console.shown.seconds, look)
+            ui.timer(5 * console.shown.seconds, look_closer)
 
 
 def _without_commit(console: Console, name: str, view: LakeView, error: TributaryError) -> None:
@@ -165,7 +189,7 @@ def _buttons(console: Console, name: str, view: LakeView) -> None:
 
 @dataclass(frozen=True)
 class _Facts:
-    """What the page reads of a table once.
+    """What the page shows of a table besides its commits.
 
     columns   the types in the lake and in the source, by name; None: there is no such column
     key       the columns of the record key

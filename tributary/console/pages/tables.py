@@ -47,6 +47,7 @@ _ENTER = """params => {
 }"""
 
 _NO_ROWS = "No table yet. If this does not change, see the page Pipeline."
+_UNKNOWN_ROWS = "The tables cannot be read now. The page Pipeline says why."
 
 _NUMBER = {
     "type": "numericColumn",
@@ -126,7 +127,7 @@ def add(console: Console) -> None:
                     "rowData": list(rows.values()),
                     ":getRowId": "params => params.data.table",
                     ":onCellKeyDown": _ENTER,
-                    "overlayNoRowsTemplate": _NO_ROWS,
+                    "overlayNoRowsTemplate": _NO_ROWS if view.problem is None else _UNKNOWN_ROWS,
                     "defaultColDef": {
                         "sortable": True,
                         "resizable": True,

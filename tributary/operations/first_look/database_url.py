@@ -49,7 +49,10 @@ def _port(found: SplitResult) -> int | None:
     try:
         return found.port
     except ValueError:
-        raise _error("the URL has no usable port", "a port that is no number", ["1 to 65535"]) from None
+        port = found.netloc.rpartition(":")[2]
+        # Other text may be a part of a password.
+        told = port if port.isdigit() else "a port that is no number"
+        raise _error("the URL has no usable port", told, ["a number from 1 to 65535"]) from None
 
 
 def _error(what: str, found: str, expected: list[str]) -> NotADatabaseUrl:

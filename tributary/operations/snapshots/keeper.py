@@ -66,7 +66,7 @@ def _noticed(lake: SourcedLake, known: Collection[TableName], renewals: Renewals
             found += finding.requests
             for table, note in finding.left_out.items():
                 reasons = (reason.removeprefix(f"table {table}: ") for reason in note.reasons)
-                renewals.tell(f"{table} is left out: {' '.join((*reasons, *note.remedies))}")
+                renewals.tell(f"{table} is left out: {' '.join(filter(None, (*reasons, *note.remedies)))}")
     for request in found:
         renewals.tell(described(request))
     gone = files.read_gone(lake.lake)

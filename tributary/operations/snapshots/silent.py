@@ -13,7 +13,7 @@ from connectors.engines.definitions import SilentChanges, TableDefinition, silen
 from connectors.engines.engine import Checked, DatabaseNotReady, LeftOut
 from tributary.contract.errors import TributaryError
 from tributary.contract.online_snapshot import Noticed, Read, Reading, Record, Request, Requested
-from tributary.contract.remedies import BringUp, in_words, plain_words, remedies_of
+from tributary.contract.remedies import BringUp, in_words, plain_words, remedies_of, said_once
 from tributary.contract.table_name import TableName
 from tributary.operations.reconcile.proof import SourceLink
 from tributary.operations.snapshots.record_files import LeftOutNote, Look, RecordFiles
@@ -114,7 +114,7 @@ def _notes(left_out: Iterable[LeftOut], new: Collection[TableName]) -> Mapping[T
 def _note(*problems: TributaryError) -> LeftOutNote:
     return LeftOutNote(
         tuple(problem.reason for problem in problems),
-        tuple(in_words(problem.remedies, plain_words) for problem in problems),
+        said_once([in_words(problem.remedies, plain_words) for problem in problems]),
     )
 
 
