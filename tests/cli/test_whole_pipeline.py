@@ -454,11 +454,16 @@ def _see_boards(tributary: Tributary, walk: Walk) -> None:
     folder.mkdir()
     first = tributary.json("history", "orders")[-1]["instant"]
     folder.joinpath("orders.toml").write_text(BOARD.replace("INSTANT", first))
-    texts = ["<script>document.title", "1 in the cities", "50 orders at first", "disabled by configuration"]
+    texts = [
+        "<script>document.title",
+        "1 in the cities",
+        "50 orders at first",
+        "neither use files nor reach the network",
+    ]
     pages.see_a_board(walk, "Orders", texts=texts, charts=1)
     said = tributary.run("boards", "check", "--run", status=1)
     assert "tile 4 (A file)" in said
-    assert "disabled by configuration" in said
+    assert "neither use files nor reach the network" in said
     assert "tile 1" not in said
 
     def set_city(city: str | None) -> None:
@@ -485,7 +490,7 @@ def test_a_browser_shows_the_pipeline_its_tables_a_row_and_what_is_wrong(tributa
         pages.follow_a_row(walk, "shop.public.orders", "1", life, "The row, as it was since")
         pages.find_the_quarantined_event(walk, "not_utf8", "not JSON")
         pages.ask(walk, "SELECT count(*) * 1000 AS n FROM customers", "7000")
-        pages.ask(walk, "SELECT * FROM read_csv('/etc/passwd')", "disabled by configuration")
+        pages.ask(walk, "SELECT * FROM read_csv('/etc/passwd')", "neither use files nor reach the network")
         pages.ask(walk, "SELECT '<script>document.title = \"owned\"</script>' AS x", "<script>")
         pages.complete_a_name(walk, "cit", "city")
         pages.draw_an_answer(walk, "SELECT city, count(*) AS n FROM customers GROUP BY ALL")

@@ -17,7 +17,7 @@ from tributary.console.charts import commits_options
 from tributary.console.console import Console
 from tributary.console.pages.alerts import limits_of
 from tributary.console.pages.ask import completions, quoted
-from tributary.console.pages.frame import ago, cell, counted, shortened, table_path
+from tributary.console.pages.frame import ago, cell, counted, length_text, shortened, table_path
 from tributary.console.pages.pipeline import catching_up_text, left_text
 from tributary.console.pages.problems import Problem, has_buttons, problem_of
 from tributary.console.pages.quarantine import bytes_text, key_text, payload_text
@@ -65,7 +65,7 @@ def test_the_grid_gets_only_what_has_changed() -> None:
 def test_only_rules_that_count_are_listed() -> None:
     rules = Alerts(freshness=timedelta(minutes=5), lag=100, unread_log_gb=0.5, webhook_env="HOOK")
     assert limits_of(rules) == {
-        "freshness": "0:05:00",
+        "freshness": "5 min",
         "lag": "100 events",
         "unread_log_gb": "0.5 GB",
         "blocked": "any",
@@ -213,6 +213,8 @@ def test_a_completed_column_is_quoted_where_sql_needs_it(name: str, text: str) -
 def test_texts_of_pages() -> None:
     now = datetime.now(UTC)
     assert ago(None) == "never"
+    lengths = [timedelta(minutes=90), timedelta(days=1), timedelta(seconds=45), timedelta(hours=2)]
+    assert [length_text(one) for one in lengths] == ["90 min", "1 d", "45 s", "2 h"]
     assert ago(now - timedelta(seconds=5)) == "5 s ago"
     assert ago(now - timedelta(hours=3)) == "3 h ago"
     assert (counted(1, "row"), counted(2000, "row")) == ("1 row", "2,000 rows")

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from hypothesis import given
@@ -26,7 +27,7 @@ from tributary.local.state import StateFolder
 from tributary.local.status import ServiceStatus
 from tributary.operations.alerts.keeper import FILE, AlertKeeper, send_test
 from tributary.operations.alerts.rules import Ages, Alert, Observation, is_known, judge
-from tributary.operations.alerts.sending import Mail, NotSent, Webhook, channels
+from tributary.operations.alerts.sending import Channel, Mail, NotSent, Webhook, channels
 from tributary.operations.alerts.sent import SentAlert, changes, read_sent
 from tributary.operations.table_states import TableState
 from tributary.operations.verify.record import CheckedPart, Verification
@@ -167,7 +168,7 @@ class Kept:
     """A keeper of alerts whose observations a test makes up."""
 
     folder: Path
-    boxes: Sequence[Box]
+    boxes: Sequence[Channel]
     now: Observation = field(default_factory=lambda: observed(well()))
     told: list[str] = field(default_factory=list)
 
@@ -276,6 +277,27 @@ def test_a_webhook_that_fails_is_told_without_its_url() -> None:
     with pytest.raises(NotSent, match="HOOK is empty or missing"):
         Webhook("HOOK", {}).send("t", "x")
     assert "s3cret" not in f"{refused.value} {gone.value}"
+    assert urlsplit(url).netloc in str(refused.value)
+    assert urlsplit(url).netloc in str(gone.value)
+
+
+@pytest.mark.parametrize("url", ["hooks.example/s3cret", "ftp://hooks.example/s3cret", "http://[s3cret"])
+def test_a_webhook_that_is_no_url_is_told_without_it(url: str) -> None:
+    with pytest.raises(NotSent, match="no message could be sent by webhook") as refused:
+        Webhook("HOOK", {"HOOK": url}).send("t", "x")
+    assert "s3cret" not in str(refused.value)
+
+
+def test_only_a_message_that_is_sent_again_says_so(tmp_path: Path) -> None:
+    with mail_server() as (port, _):
+        pass
+    mail = Mail(SMTP.model_copy(update={"port": port}), {})
+    with pytest.raises(NotSent, match=rf"127\.0\.0\.1:{port}: no message could be sent by mail") as refused:
+        mail.send("t", "x")
+    assert "again" not in str(refused.value)
+    kept = Kept(tmp_path, [mail])
+    kept.step(observed(blocked()))
+    assert kept.told[0].endswith("The alert is sent again later.")
 
 
 SMTP = Smtp(host="127.0.0.1", security="none", sender="lake@shop.example", recipients=("ops@shop.example",))

@@ -17,6 +17,7 @@ from tributary.contract.remedies import Words, in_words
 from tributary.contract.table_name import TableName
 from tributary.local import kafka, spark
 from tributary.local.process import KeptMemory
+from tributary.local.running import read_running_settings
 from tributary.local.status import PipelineStatus, ServiceStatus, read_status
 from tributary.operations.alerts.keeper import FILE as ALERTS_FILE
 from tributary.operations.alerts.sending import channels
@@ -76,6 +77,7 @@ class LocalLake:
         found = read_status(self.workspace.state, has_kafka=has_kafka, memory=self._memory)
         running = {one.name for one in found.services if one.state == "running"}
         view = LakeView(now, pipeline_of(found, self.words), (), logs=self._logs.read(self.workspace))
+        view = replace(view, problem=self._not_up(has_kafka))
         try:
             view = replace(view, tables=read_table_states(self.workspace, found, self._quiet))
             if "s3" in running:
@@ -86,6 +88,14 @@ class LocalLake:
         except Exception as error:  # noqa: BLE001  A server can go away between two readings: the page says so.
             return replace(view, problem=f"{type(error).__name__}: {error}")
         return view
+
+    def _not_up(self, has_kafka: bool) -> str | None:
+        """Return why nobody can tell how far the tables are; None: the servers that know run."""
+        try:
+            read_running_settings(self.workspace.state, *(("kafka", "s3") if has_kafka else ("s3",)))
+        except TributaryError as error:
+            return error.text(self.words)
+        return None
 
     def source_types(self, table: TableName) -> Mapping[str, str]:
         try:

@@ -100,7 +100,7 @@ class PostgresEngine(Engine[PostgresSource, psycopg.Connection]):
         try:
             return psycopg.connect(conninfo, autocommit=True)
         except psycopg.Error as error:
-            found = " ".join(str(error).split()) or type(error).__name__
+            found = _sentences(str(error)) or type(error).__name__
             raise NotConnected(f"database {source.database}", found) from error
 
     def check_server(
@@ -229,3 +229,11 @@ def _encryption(source: PostgresSource, login: Login) -> tuple[str, str | None]:
         return "require" if ca_file is None else "verify-full", ca_file
     own = source.connection
     return ("disable", None) if own is None else (own.sslmode, own.sslrootcert)
+
+
+def _sentences(text: str) -> str:
+    """Return the lines of libpq's message as sentences. Its questions stand on lines of their own."""
+    lines = [" ".join(line.split()) for line in text.splitlines() if line.strip()]
+    return " ".join(
+        line if line.endswith((".", "?", "!", ":", ",")) else f"{line}." for line in lines
+    ).rstrip(".")

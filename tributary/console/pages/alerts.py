@@ -9,7 +9,14 @@ from nicegui import ui
 
 from tributary.console.console import Console
 from tributary.console.pages.buttons import action_button, jobs_panel
-from tributary.console.pages.frame import PATIENCE_SECONDS, counted, live_part, page_frame, plain_table
+from tributary.console.pages.frame import (
+    PATIENCE_SECONDS,
+    counted,
+    length_text,
+    live_part,
+    page_frame,
+    plain_table,
+)
 from tributary.console.view import OpenAlert
 from tributary.contract.alerts import Alerts
 
@@ -83,10 +90,10 @@ def _rules(console: Console) -> None:
 def limits_of(rules: Alerts) -> Mapping[str, str]:
     """Return the rules that count, with their limits as a person reads them."""
     limits: dict[str, Any] = {
-        "freshness": rules.freshness,
+        "freshness": None if rules.freshness is None else length_text(rules.freshness),
         "lag": None if rules.lag is None else counted(rules.lag, "event"),
         "quarantine": None if rules.quarantine is None else counted(rules.quarantine, "event"),
-        "verified": rules.verified,
+        "verified": None if rules.verified is None else length_text(rules.verified),
         "unread_log_gb": None if rules.unread_log_gb is None else f"{rules.unread_log_gb:g} GB",
         "blocked": "any" if rules.blocked else None,
     }

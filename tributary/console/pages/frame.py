@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 from urllib.parse import quote
 
@@ -141,10 +141,19 @@ def ago(moment: datetime | None) -> str:
     if moment is None:
         return "never"
     seconds = max(0, round((datetime.now(UTC) - moment).total_seconds()))
-    for unit, size in (("d", 86_400), ("h", 3_600), ("min", 60)):
-        if seconds >= size:
-            return f"{seconds // size} {unit} ago"
-    return f"{seconds} s ago"
+    size, unit = next((one for one in _UNITS if seconds >= one[0]), _SECOND)
+    return f"{seconds // size} {unit} ago"
+
+
+_SECOND = (1, "s")
+_UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"))
+
+
+def length_text(length: timedelta) -> str:
+    """Return a length of time exactly, in the largest unit that has whole numbers."""
+    seconds = round(length.total_seconds())
+    size, unit = next((one for one in _UNITS if seconds and seconds % one[0] == 0), _SECOND)
+    return f"{seconds // size} {unit}"
 
 
 def counted(number: int, what: str) -> str:

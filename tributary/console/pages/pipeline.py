@@ -100,7 +100,7 @@ def _way_of_a_row(console: Console, view: LakeView) -> None:
     last = max((commit.completed for commit in commits), default=None)
     connectors = {connector.name: connector for connector in view.pipeline.connectors}
     bronze = connectors.get(lake.names.bronze_connector)
-    rates = console.trends.rates[-1] if console.trends.rates else None
+    rates = console.trends.rates[-1] if console.trends.rates and view.problem is None else None
     with ui.row().classes("items-stretch gap-2 w-full"):
         with _hop("Databases"):
             for source in lake.connected_sources:

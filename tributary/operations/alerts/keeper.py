@@ -107,7 +107,7 @@ class AlertKeeper:
                 )
                 del sent[one.key]
         except NotSent as error:
-            self._tell(error.text(self.words))
+            self._tell(f"{error.text(self.words)} The alert is sent again later.")
         finally:
             if found.new or found.over:
                 write_sent(path, {**everything, channel.name: tuple(sent.values())})

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from email.message import EmailMessage
 from email.utils import format_datetime, localtime, make_msgid
 from typing import Protocol
+from urllib.parse import urlsplit
 
 import requests
 
@@ -49,9 +50,9 @@ class Webhook:
             answer = requests.post(url, json={"text": plain}, timeout=SECONDS)
         except requests.RequestException as error:
             # The error's own text has the URL.
-            raise _not_sent(self.name, type(error).__name__) from None
+            raise _not_sent(self.name, _place_of(url), f"{type(error).__name__}{_cause(error)}") from None
         if not answer.ok:
-            raise _not_sent(self.name, f"status {answer.status_code}")
+            raise _not_sent(self.name, _place_of(url), f"status {answer.status_code}")
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,8 @@ class Mail:
             with self._session() as session:
                 session.send_message(message)
         except (OSError, smtplib.SMTPException) as error:
-            raise _not_sent(self.name, f"{type(error).__name__}: {error}") from None
+            place = f"{self.smtp.host}:{self.smtp.port}"
+            raise _not_sent(self.name, place, f"{type(error).__name__}: {error}") from None
 
     def _session(self) -> smtplib.SMTP:
         smtp, context = self.smtp, ssl.create_default_context()
@@ -117,5 +119,26 @@ def _secret(environment: Mapping[str, str], variable: str, entry: str) -> str:
     )
 
 
-def _not_sent(name: str, found: str) -> NotSent:
-    return NotSent(f"the alert could not be sent by {name}", found=found, remedy="It is sent again later.")
+def _not_sent(name: str, place: str, found: str) -> NotSent:
+    return NotSent(f"no message could be sent by {name}", where=place, found=found)
+
+
+def _place_of(url: str) -> str:
+    """Return the host of a URL. The rest of it is a secret."""
+    try:
+        return urlsplit(url).netloc.rpartition("@")[2] or "[alerts].webhook_env"
+    except ValueError:
+        return "[alerts].webhook_env"
+
+
+def _cause(error: requests.RequestException) -> str:
+    """Return what an error means that does not say it without the URL."""
+    match error:
+        case requests.exceptions.SSLError():
+            return ", the certificate cannot be verified"
+        case requests.ConnectionError():
+            return ", nobody answers there"
+        case requests.exceptions.MissingSchema() | requests.exceptions.InvalidSchema():
+            return ", expected a URL with http:// or https://"
+        case _:
+            return ""
