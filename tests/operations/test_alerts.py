@@ -230,6 +230,20 @@ def test_an_alert_that_could_not_be_sent_is_sent_later_and_others_do_not_get_it_
     assert (len(broken.got), len(good.got)) == (1, 1)
 
 
+def test_what_cannot_be_sent_is_told_once_until_it_can_be_sent_again(tmp_path: Path) -> None:
+    box, told = Box(is_closed=True), list[str]()
+    found = [observed(blocked())]
+    keeper = AlertKeeper(workspace(tmp_path), told.append, plain_words, lambda: found[0], through=[box, box])
+    for _ in range(3):
+        keeper.step()
+    assert len(told) == 1
+    box.is_closed = False
+    keeper.step()
+    box.is_closed, found[0] = True, observed(well(behind=0))
+    keeper.step()
+    assert len(told) == 2
+
+
 def test_an_alert_stays_open_as_long_as_nothing_is_known_about_its_subject(tmp_path: Path) -> None:
     box = Box()
     kept = Kept(tmp_path, [box])

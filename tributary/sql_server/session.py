@@ -11,6 +11,7 @@ from mysql_mimic.errors import ErrorCode, MysqlError
 from mysql_mimic.schema import show_statement_to_info_schema_query
 from mysql_mimic.session import Query
 from sqlglot import exp
+from sqlglot.errors import ExecuteError, ParseError
 
 from tributary.api.kept import Kept
 from tributary.api.sql import Limits
@@ -121,6 +122,20 @@ class LakeSession(Session):  # type: ignore[misc]
             raise MysqlError(f"Table '{database}.{table}' doesn't exist", ErrorCode.UNKNOWN_ERROR)
         return [(table, create_table(table, columns))], ["Table", "Create Table"]
 
+    async def handle_query(self, sql: str, attrs: dict[str, str]) -> AllowedResult:
+        """Run a statement. One that is no SQL is told without the terminal's colors that sqlglot puts in."""
+        try:
+            return await super().handle_query(sql, attrs)
+        except ParseError as error:
+            raise MysqlError(_place_of(error), ErrorCode.PARSE_ERROR) from error
+
+    async def _static_query_middleware(self, query: Query) -> AllowedResult:
+        """Answer a query without tables, with sqlglot as far as it can, else as all other queries."""
+        try:
+            return await super()._static_query_middleware(query)
+        except (ExecuteError, ValueError):
+            return await query.next()
+
     async def _show(self, expression: exp.Show) -> AllowedResult:
         """Answer SHOW COLUMNS and DESCRIBE with whole types, such as decimal(38,2), unlike the library."""
         if expression.name.upper() != "COLUMNS":
@@ -145,6 +160,15 @@ class LakeSession(Session):  # type: ignore[misc]
             return await self._served.schema.get()
         except TributaryError as error:
             raise told(error) from error
+
+
+def _place_of(error: ParseError) -> str:
+    """Return where a statement cannot be read."""
+    if not error.errors:
+        return "The statement cannot be read"
+    first = error.errors[0]
+    place = f"line {first['line']}, column {first['col']}"
+    return f"The statement cannot be read: found {first['highlight']!r} at {place}"
 
 
 def _is_computed(setting: exp.Expr) -> bool:

@@ -36,6 +36,13 @@ def database_of(table: TableName) -> str:
     return f"{table.source}.{table.schema}"
 
 
+def _kind_of(statement: exp.Expr) -> str:
+    """Return the word with which a statement begins."""
+    if isinstance(statement, exp.Command):
+        return statement.name
+    return "EXPLAIN" if isinstance(statement, exp.Describe) else statement.sql("mysql").split()[0]
+
+
 def question_of(statement: exp.Expr, database: str | None, boards: BoardTables = NO_BOARDS) -> Question:
     """Translate a statement of MySQL's dialect that a client sent while it used a database, or none.
 
@@ -44,7 +51,7 @@ def question_of(statement: exp.Expr, database: str | None, boards: BoardTables =
     if not isinstance(statement, exp.Query):
         raise NotAnswered(
             "the lake can only be read",
-            found=statement.name if isinstance(statement, exp.Command) else statement.key.upper(),
+            found=_kind_of(statement),
             expected="SELECT, SHOW or DESCRIBE",
         )
     query = statement.copy()

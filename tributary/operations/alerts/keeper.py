@@ -66,7 +66,6 @@ class AlertKeeper:
         while not self.stop.is_set():
             try:
                 self.step()
-                self._told = ""
             except TributaryError as error:
                 self._tell(f"The alerts cannot be evaluated now: {error.text(self.words)}")
             except Exception as error:  # noqa: BLE001  A fault of the alerts must not end the ingest.
@@ -83,10 +82,14 @@ class AlertKeeper:
                 return
             observed = (self.observe or self._observe)()
             alerts = judge(rules, observed, self._ages.of(observed), self.words)
-            for channel in self.through if self.through is not None else channels(rules):
-                self._send(channel, rules, alerts, observed)
+            through = self.through if self.through is not None else channels(rules)
+            failures = [self._send(channel, rules, alerts, observed) for channel in through]
+            self._tell(" ".join(filter(None, failures)))
 
-    def _send(self, channel: Channel, rules: Alerts, alerts: Sequence[Alert], observed: Observation) -> None:
+    def _send(
+        self, channel: Channel, rules: Alerts, alerts: Sequence[Alert], observed: Observation
+    ) -> str | None:
+        """Send what a channel does not know yet. Return why something could not be sent, if so."""
         path = self.workspace.state.path / FILE
         everything = dict(read_sent(path))
         sent = {one.key: one for one in everything.get(channel.name, ())}
@@ -107,10 +110,11 @@ class AlertKeeper:
                 )
                 del sent[one.key]
         except NotSent as error:
-            self._tell(f"{error.text(self.words)} The alert is sent again later.")
+            return f"{error.text(self.words)} The alert is sent again later."
         finally:
             if found.new or found.over:
                 write_sent(path, {**everything, channel.name: tuple(sent.values())})
+        return None
 
     def _observe(self) -> Observation:
         pipeline = read_status(self.workspace.state)
@@ -132,9 +136,11 @@ class AlertKeeper:
         return self._quarantined.read(self.workspace.open_lake)
 
     def _tell(self, text: str) -> None:
+        """Tell a person what fails, once as long as it stays the same. An empty text: nothing fails."""
         if text != self._told:
             self._told = text
-            self.tell(text)
+            if text:
+                self.tell(text)
 
 
 def send_test(alerts: Alerts, lake: str) -> Iterator[tuple[str, NotSent | None]]:
