@@ -76,10 +76,13 @@ def test_a_snapshot_that_does_not_move_has_no_time_left_to_tell() -> None:
 
 
 def test_the_time_to_apply_events_follows_from_the_rate_at_which_they_get_fewer() -> None:
-    trends = trends_of(look(0, 1000, 500), look(2, 1020, 440))
+    trends = trends_of(look(0, 1000, 500), look(10, 1100, 200))
     assert trends.rates[-1].applied == 40.0
     assert trends.time_to_apply(440, are_new_ones_counted=True) == timedelta(seconds=11)
     assert trends.time_to_apply(450, are_new_ones_counted=False) == timedelta(seconds=15)
+    early = trends_of(look(0, 1000, 500), look(2, 1020, 440))
+    assert early.rates[-1].applied == 40.0
+    assert early.time_to_apply(440, are_new_ones_counted=True) is None, "who has just looked cannot know"
 
 
 def test_nobody_knows_the_time_to_apply_events_that_do_not_get_fewer() -> None:

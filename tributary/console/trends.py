@@ -14,6 +14,9 @@ from tributary.contract.table_name import TableName
 _COMMITS = 30
 _WINDOW = timedelta(seconds=15)
 """Over which time a rate is measured."""
+_LEAST = timedelta(seconds=10)
+"""How long a rate has to be known before a time follows from it. Commits come every few seconds, and a page
+that has just been opened would tell many times too long or too short."""
 _KEPT = timedelta(minutes=5)
 
 
@@ -97,6 +100,8 @@ class Trends:
         if not self._rates:
             return None
         last = self._rates[-1]
+        if last.at - self._looks[0].at < _LEAST:
+            return None
         speed = last.applied - (0 if are_new_ones_counted else last.entered)
         return timedelta(seconds=events / speed) if speed > 0 else None
 
