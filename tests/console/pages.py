@@ -7,6 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pyarrow import parquet
+
 from tests.committed import RENEW
 from tests.console.contrast import unreadable_texts
 from tests.console.walk import Walk
@@ -92,6 +94,53 @@ def ask(walk: Walk, query: str, answer: str) -> None:
         page.get_by_role("button", name="Run").click()
         page.get_by_text(answer).first.wait_for()
         assert "owned" not in page.title()
+
+
+def ask_by_keyboard(walk: Walk, query: str, answer: str) -> None:
+    """Ctrl-Enter runs the statement as it is. Escape and Tab lead from the editor to the next field."""
+    with walk.page("/ask") as page:
+        page.locator(".cm-content").click()
+        page.keyboard.press("Control+a")
+        page.keyboard.insert_text(query)
+        page.wait_for_timeout(500)
+        page.keyboard.press("Control+Enter")
+        page.get_by_text(answer).first.wait_for()
+        assert page.locator(".cm-line").count() == 1, "the editor has a line more"
+        page.locator(".cm-content").click()
+        page.keyboard.press("Escape")
+        page.keyboard.press("Tab")
+        assert page.evaluate("document.activeElement.getAttribute('aria-label')") == "as of"
+
+
+def save_an_answer(walk: Walk) -> None:
+    """The grid shows values that Python lacks, and both files have them."""
+    query = "SELECT DATE '0044-03-15 (BC)' AS ides, INTERVAL 3 DAY AS pause, NULL AS nothing"
+    with walk.page("/ask") as page:
+        page.locator(".cm-content").click()
+        page.keyboard.press("Control+a")
+        page.keyboard.insert_text(query)
+        page.get_by_role("button", name="Run").click()
+        for text in ("0044-03-15 (BC)", "3 days", "NULL"):
+            page.get_by_role("gridcell", name=text, exact=True).wait_for()
+        with page.expect_download() as csv:
+            page.get_by_role("button", name="CSV").click()
+        assert csv.value.path().read_text().splitlines() == ["ides,pause,nothing", "0044-03-15 (BC),3 days,"]
+        with page.expect_download() as saved:
+            page.get_by_role("button", name="Parquet").click()
+        assert saved.value.suggested_filename == "answer.parquet"
+        assert parquet.ParquetFile(saved.value.path()).read().column("pause").to_pylist() == ["3 days"]
+
+
+def miss_a_page(walk: Walk) -> None:
+    """A page that does not exist says so, below the ways to those that do."""
+    page = walk.browser.new_page()
+    found = page.goto(f"{walk.address}/no/such/page")
+    assert found is not None
+    assert found.status == 404
+    page.get_by_text("The console has no page /no/such/page.").wait_for()
+    page.get_by_role("link", name="Pipeline").click()
+    page.get_by_text("All is well").wait_for()
+    page.close()
 
 
 def complete_a_name(walk: Walk, typed: str, offered: str) -> None:
