@@ -573,8 +573,8 @@ def _start_and_stop(tributary: Tributary, port: int, url: str) -> tuple[str, str
         with chromium() as browser:
             customers = "/table/shop.public.customers"
             pages.press(Walk(address, browser), customers, "Rebuild", ends_with="customers has 7 rows")
-        (first, *_) = _spark_processes(tributary.state)
         wait_until(lambda: bool(_spark_processes(tributary.state)), "the ingest after the rebuild")
+        (first, *_) = _spark_processes(tributary.state)
         for one in _spark_processes(tributary.state):
             one.kill()
         with tributary.connect() as connection:
