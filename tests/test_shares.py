@@ -38,7 +38,8 @@ def start_shares(folder: Path, **modules: str) -> subprocess.Popen[str]:
 
 
 @pytest.mark.parametrize(
-    ("cores", "gibibytes", "expected"), [(1, 4, 2), (2, 64, 2), (4, 16, 3), (4, 24, 4), (16, 128, 4)]
+    ("cores", "gibibytes", "expected"),
+    [(1, 4, 2), (2, 64, 3), (2, 8, 2), (4, 16, 3), (4, 24, 4), (16, 128, 4)],
 )
 def test_as_many_processes_run_as_the_machine_has_room_for(cores: int, gibibytes: int, expected: int) -> None:
     assert at_a_time(cores, gibibytes * 2**30) == expected
