@@ -22,14 +22,14 @@ RUN = (
     "from tests.shares import Kind, Share\n"
     "folder = Path(sys.argv[1])\n"
     "shares = [Share(path.stem, (path,), Kind.FAST) for path in sorted(folder.glob('test_*.py'))]\n"
-    "outcomes = asyncio.run(Run(shares, ['-p', 'no:cacheprovider'], folder).until_done())\n"
+    "outcomes = asyncio.run(Run(shares, ['-p', 'no:cacheprovider'], folder, 2).until_done())\n"
     "print(summary(outcomes, 61))\n"
     "sys.exit(exit_status(outcomes))\n"
 )
 
 
 def start_shares(folder: Path, **modules: str) -> subprocess.Popen[str]:
-    """Run each module as a share of its own."""
+    """Run each module as a share of its own, two at the same time."""
     for name, text in modules.items():
         (folder / f"test_{name}.py").write_text(text)
     return subprocess.Popen(
