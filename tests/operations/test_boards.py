@@ -214,18 +214,16 @@ def test_a_moment_that_is_none_is_found_without_the_lake_and_says_which_key_to_c
     file.write_text(f'title = "B"\n{NUMBER}as_of = "last week"\n')
     (checked,) = check_boards([file])
     (problem,) = checked.problems
-    assert str(problem) == (
-        f"{file}, tile 1 (N), key as_of: This is neither an instant nor a time: found last week, expected the "
-        "instant of a commit, or a UTC time such as 2026-01-02 03:04:05. Change as_of in the file. Without it, "
-        "the tile shows the latest commit."
-    )
+    assert problem.where == f"{file}, tile 1 (N), key as_of"
+    assert problem.found == "last week"
+    assert "Change as_of in the file." in str(problem)
 
 
 def test_a_moment_before_the_first_commit_says_which_key_to_change(tmp_path: Path) -> None:
     file = tmp_path / "b.toml"
     file.write_text(f'title = "B"\n{NUMBER}as_of = "2001-01-01"\n')
 
-    def ask(sql: str, as_of: str | None) -> pa.Table:
+    def ask(_: str, as_of: str | None) -> pa.Table:
         raise OutOfHistory("The table had no commit yet", where="shop.public.orders", found=as_of)
 
     (checked,) = check_boards([file], ask)
