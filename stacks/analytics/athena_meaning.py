@@ -33,6 +33,7 @@ _MEANINGS: Mapping[type[exp.Expr], Callable[[Any], exp.Expr]] = {
     exp.StrToTime: times.formatted,
     exp.AtTimeZone: times.at_time_zone,
     **dict.fromkeys(_COMPARISONS, times.compared),
+    exp.Case: times.chosen,
     exp.Div: values.divided,
     exp.IntDiv: values.divided_whole,
     exp.Avg: values.mean,

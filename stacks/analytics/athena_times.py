@@ -244,3 +244,12 @@ def compared(part: exp.Expr) -> exp.Expr:
                 f"Write {word} '{side.name}' for a time. For a text, cast the other side to VARCHAR.",
             )
     return part
+
+
+def chosen(part: exp.Case) -> exp.Expr:
+    """CASE with a value compares it with the value of each WHEN."""
+    value = part.this
+    for branch in part.args["ifs"] if value is not None else []:
+        both = compared(exp.EQ(this=value.copy(), expression=branch.this.copy()))
+        branch.this.replace(both.expression.copy())
+    return part

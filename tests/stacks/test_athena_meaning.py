@@ -58,6 +58,10 @@ def _written(value: str) -> str:
             "DATE_TRUNC('hour', CAST(b AS TIMESTAMP)))",
         ),
         ("a::date >= '2026-01-31'", "CAST(a AS DATE) >= CAST('2026-01-31' AS DATE)"),
+        (
+            "CASE at::date WHEN '2026-01-31' THEN 'x' END",
+            "CASE CAST(at AS DATE) WHEN CAST('2026-01-31' AS DATE) THEN 'x' END",
+        ),
         ("at AT TIME ZONE 'UTC'", "CAST(AT_TIMEZONE(at, 'UTC') AS TIMESTAMP)"),
         (
             "at::timestamptz AT TIME ZONE 'Europe/Berlin'",
@@ -144,6 +148,7 @@ def test_texts_and_lists_keep_their_parts(duckdb: str, athena: str) -> None:
         ("date_diff('microsecond', a, b)", "one of these units"),
         ("at + INTERVAL '1 day 2 hours'", "one number and one unit"),
         ("at >= '2026-01-31'", "Write DATE '2026-01-31' for a time"),
+        ("CASE at WHEN '2026-01-31' THEN 'x' END", "Write DATE '2026-01-31' for a time"),
         ("at BETWEEN '2026-01-31 10:00' AND '2026-02-01'", "Write TIMESTAMP '2026-01-31 10:00'"),
         ("at AT TIME ZONE 'Europe/Berlin'", "AS TIMESTAMPTZ"),
         ("strftime(at, '%U')", "Replace %U"),
