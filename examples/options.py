@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 from collections.abc import Callable
 
@@ -44,7 +45,14 @@ def number(least: float, most: float) -> Callable[[str], float]:
 
 
 def run_example(example: Callable[[], None]) -> None:
-    """Run an example. An error that a person can act on becomes one paragraph, and Ctrl-C a status."""
+    """Run an example. An error that a person can act on becomes one paragraph, and Ctrl-C a status.
+
+    SIGTERM and SIGHUP end an example as Ctrl-C does: it stops its servers.
+    """
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        # nohup lets an example ignore SIGHUP.
+        if signal.getsignal(number) == signal.SIG_DFL:
+            signal.signal(number, signal.default_int_handler)
     try:
         example()
     except TributaryError as error:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from examples.options import STOPPED, run_example
+from examples.options import STOPPED
 from tests.examples.conftest import PROJECT
 
 
@@ -54,11 +55,24 @@ def test_an_example_starts_nothing_with_a_wrong_option_or_without_a_lake_file(
     assert not state.exists()
 
 
-def test_ctrl_c_ends_an_example_with_the_status_of_the_commands(capsys: pytest.CaptureFixture[str]) -> None:
-    def stopped() -> None:
-        raise KeyboardInterrupt
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_an_example_that_is_stopped_from_outside_stops_its_servers_first(number: signal.Signals) -> None:
+    code = f"""
+import os, time
+from examples.options import run_example
 
-    with pytest.raises(SystemExit) as ended:
-        run_example(stopped)
-    assert ended.value.code == STOPPED == 130
-    assert capsys.readouterr().err == "Stopped.\n"
+def example():
+    try:
+        os.kill(os.getpid(), {number.value})
+        time.sleep(30)
+    finally:
+        print("servers stopped")
+
+run_example(example)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, cwd=PROJECT, timeout=60
+    )
+    assert done.returncode == STOPPED
+    assert done.stdout == "servers stopped\n"
+    assert done.stderr == "Stopped.\n"
