@@ -15,6 +15,7 @@ from sqlglot.optimizer.annotate_types import annotate_types
 
 from stacks.analytics import athena_times as times
 from stacks.analytics import athena_values as values
+from stacks.analytics.athena_clauses import refuse_clauses_that_athena_lacks
 from stacks.analytics.athena_types import call
 
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between, exp.In)
@@ -38,6 +39,10 @@ _MEANINGS: Mapping[type[exp.Expr], Callable[[Any], exp.Expr]] = {
     exp.IntDiv: values.divided_whole,
     exp.Avg: values.mean,
     exp.Sum: values.total,
+    exp.Count: values.number_of_rows,
+    exp.ArgMax: values.of_extreme,
+    exp.ArgMin: values.of_extreme,
+    exp.Trim: values.trimmed,
     exp.Greatest: values.extreme,
     exp.Least: values.extreme,
     exp.Log: values.logarithm,
@@ -99,6 +104,7 @@ def is_known(function: exp.Anonymous) -> bool:
 
 def with_meaning(tree: exp.Query) -> exp.Query:
     """Return the query so that Athena's answer is DuckDB's. Raise NoSureTranslation."""
+    refuse_clauses_that_athena_lacks(tree)
     for select in tree.find_all(exp.Select):
         _name_source(select)
     # A time that becomes a number changes the types of all that is computed from it. So types come twice.

@@ -79,7 +79,7 @@ def athena_query(lake: Lake, sql: str, where: str) -> TileQuery:
     try:
         trees = [tree for tree in sqlglot.parse(sql, read="duckdb") if tree is not None]
     except SqlglotError as error:
-        raise _refusal("the SQL cannot be parsed", where, str(error).partition("\n")[0]) from error
+        raise _refusal("the SQL cannot be parsed", where, _first_line(error)) from error
     if len(trees) != 1 or not isinstance(trees[0], exp.Query):
         raise _refusal("a tile needs exactly one statement that reads", where, f"{len(trees)} statements")
     tree = named_for_athena(trees[0])
@@ -91,7 +91,7 @@ def athena_query(lake: Lake, sql: str, where: str) -> TileQuery:
         tree = with_meaning(tree)
     except NoSureTranslation as error:
         raise BoardError(
-            "a part of the SQL can mean something else on Athena",
+            "a part of the SQL has no sure counterpart on Athena",
             where=f"{where}, key sql",
             found=error.part.sql("duckdb"),
             expected="SQL whose answer is the same in DuckDB and in Athena",
@@ -102,11 +102,16 @@ def athena_query(lake: Lake, sql: str, where: str) -> TileQuery:
     query = TileQuery(tree, columns, _order(tree, [column.name for column in columns]))
     try:
         translated = query.typed({column.name: column.type for column in columns})
+        unknown = functions_that_athena_lacks(translated)
     except SqlglotError as error:
-        raise _refusal("Athena has no words for a part of the SQL", where, str(error)) from error
-    if unknown := functions_that_athena_lacks(translated):
+        raise _refusal("Athena has no words for a part of the SQL", where, _first_line(error)) from error
+    if unknown:
         raise _refusal("Athena lacks a function of the translated SQL", where, ", ".join(unknown))
     return query
+
+
+def _first_line(error: SqlglotError) -> str:
+    return str(error).partition("\n")[0]
 
 
 def _refuse_unknown_functions(tree: exp.Query, where: str) -> None:

@@ -89,6 +89,28 @@ def total(part: exp.Sum) -> exp.Expr:
     return part
 
 
+def number_of_rows(part: exp.Count) -> exp.Expr:
+    """DuckDB counts rows without a star, too."""
+    return exp.Count(this=exp.Star()) if part.this is None else part
+
+
+def of_extreme(part: exp.ArgMax | exp.ArgMin) -> exp.Expr:
+    """DuckDB leaves out rows whose value is NULL. Athena's MAX_BY and MIN_BY can answer NULL."""
+    there = exp.Not(this=exp.Is(this=part.this.copy(), expression=exp.Null()))
+    if isinstance(part.parent, exp.Filter):
+        condition = part.parent.expression
+        condition.set("this", exp.and_(condition.this.copy(), there))
+        return part
+    return exp.Filter(this=part.copy(), expression=exp.Where(this=there))
+
+
+def trimmed(part: exp.Trim) -> exp.Expr:
+    """DuckDB trims spaces, Athena all white space."""
+    if part.expression is None or not part.args.get("expression"):
+        part.set("expression", exp.Literal.string(" "))
+    return part
+
+
 def extreme(part: exp.Greatest | exp.Least) -> exp.Expr:
     """DuckDB leaves NULL out. Athena's functions answer NULL if one value is NULL."""
     values = exp.Array(expressions=[part.this.copy(), *(each.copy() for each in part.expressions)])
@@ -103,8 +125,8 @@ def logarithm(part: exp.Log) -> exp.Expr:
 
 
 def some_value(part: exp.IgnoreNulls) -> exp.Expr:
-    """Athena's ARBITRARY leaves NULL out by itself. It takes IGNORE NULLS only with a window."""
-    if isinstance(part.this, exp.AnyValue) and not isinstance(part.parent, exp.Window):
+    """Athena's ARBITRARY leaves NULL out by itself, and cannot be told to do so."""
+    if isinstance(part.this, exp.AnyValue):
         return part.this.copy()
     return part
 

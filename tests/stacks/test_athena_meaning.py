@@ -95,6 +95,10 @@ def test_times_keep_their_meaning(duckdb: str, athena: str) -> None:
         ),
         ("least(a, b)", "ARRAY_MIN(FILTER(ARRAY[a, b], each_value -> NOT each_value IS NULL))"),
         ("any_value(a)", "ARBITRARY(a)"),
+        ("any_value(a) OVER (PARTITION BY b)", "ARBITRARY(a) OVER (PARTITION BY b)"),
+        ("count()", "COUNT(*)"),
+        ("arg_max(a, b)", "MAX_BY(a, b) FILTER(WHERE NOT a IS NULL)"),
+        ("arg_min(a, b) FILTER (c > 1)", "MIN_BY(a, b) FILTER(WHERE c > 1 AND NOT a IS NULL)"),
         ("a::hugeint", "CAST(a AS DECIMAL(38, 0))"),
         ("a::ubigint", "CAST(a AS DECIMAL(20, 0))"),
     ],
@@ -107,6 +111,7 @@ def test_numbers_keep_their_digits(duckdb: str, athena: str) -> None:
     ("duckdb", "athena"),
     [
         ("right(name, 2)", "SUBSTR(name, GREATEST(LENGTH(name) - (2) + 1, 1))"),
+        ("trim(name)", "TRIM(' ' FROM name)"),
         ("contains(name, 'a')", "STRPOS(name, 'a') > 0"),
         ("repeat(name, 2)", "ARRAY_JOIN(REPEAT(name, 2), '')"),
         (
@@ -173,7 +178,7 @@ def test_texts_and_lists_keep_their_parts(duckdb: str, athena: str) -> None:
     ],
 )
 def test_what_may_mean_something_else_is_refused_with_words_that_help(value: str, remedy: str) -> None:
-    with pytest.raises(BoardError, match="can mean something else on Athena") as caught:
+    with pytest.raises(BoardError, match="no sure counterpart on Athena") as caught:
         _query(value)
     assert re.search(remedy, str(caught.value))
     assert caught.value.where == "b.toml, tile 1 (T), key sql"
@@ -208,6 +213,42 @@ def test_a_type_from_a_named_query_is_known() -> None:
 )
 def test_a_column_has_the_type_of_its_answer(value: str, column: Column) -> None:
     assert _query(value).columns == (column,)
+
+
+@pytest.mark.parametrize(
+    ("sql", "remedy"),
+    [
+        ("SELECT a AS v FROM t ASOF JOIN u USING (k, at)", r"row_number\(\)"),
+        ("SELECT a AS v FROM t POSITIONAL JOIN u", "Join by a key"),
+        ("SELECT a AS v FROM t SEMI JOIN u USING (k)", r"key IN \(SELECT"),
+        ("SELECT a AS v FROM t ANTI JOIN u USING (k)", r"key NOT IN \(SELECT"),
+        ("SELECT a AS v FROM t UNION ALL BY NAME SELECT b AS v FROM u", "in the same order"),
+        ("SELECT v FROM (SELECT * EXCLUDE (b) FROM t)", "Name the columns"),
+        ("SELECT v FROM (SELECT * REPLACE (a + 1 AS a) FROM t)", "Name the columns"),
+        ("SELECT a AS v FROM t TABLESAMPLE 10%", "Read all rows"),
+        ("SELECT a AS v FROM t LIMIT 10%", "Limit the number of rows"),
+        ("SELECT v FROM (PIVOT t ON a USING sum(b)) x", "aggregate with FILTER"),
+        ("SELECT a + 1 AS v, v * 2 AS w FROM t", r"Write a \+ 1 instead of its alias"),
+        ("SELECT a + 1 AS v FROM t WHERE v > 2", r"Write a \+ 1 instead of its alias"),
+        ("SELECT a, sum(b) AS v FROM t GROUP BY a HAVING v > 2", r"Write SUM\(b\) instead of its alias"),
+    ],
+)
+def test_a_clause_that_athena_lacks_is_refused_with_words_that_help(sql: str, remedy: str) -> None:
+    with pytest.raises(BoardError, match="no sure counterpart on Athena") as caught:
+        athena_query(lake_with(), sql, "tile")
+    assert re.search(remedy, str(caught.value))
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT upper(name) AS name FROM t WHERE name = 'a'",
+        "SELECT a + 1 AS v FROM t WHERE t.v > 2 ORDER BY v",
+        "SELECT a AS v, (SELECT max(v) FROM u) AS w FROM t",
+    ],
+)
+def test_a_name_that_is_no_alias_stays(sql: str) -> None:
+    assert athena_query(lake_with(), sql, "tile").columns
 
 
 @pytest.mark.parametrize("value", ["list(a)", "x::json", "{'a': 1}", "INTERVAL 1 DAY"])
