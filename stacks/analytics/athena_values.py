@@ -254,6 +254,10 @@ def listed(part: exp.GroupConcat) -> exp.Expr:
     text = inner if is_of(inner, TEXTS) else cast(inner.copy(), "varchar")
     value = exp.Distinct(expressions=[text.copy()]) if isinstance(values, exp.Distinct) else text.copy()
     by = [each.copy() for each in order] if order else [exp.Ordered(this=text.copy(), nulls_first=False)]
+    for one in by:
+        # With DISTINCT, Athena orders only by the very values.
+        if isinstance(values, exp.Distinct) and one.this == inner:
+            one.set("this", text.copy())
     ordered = exp.Order(this=value, expressions=by)
     return exp.GroupConcat(this=ordered, separator=part.args.get("separator") or exp.Literal.string(","))
 
