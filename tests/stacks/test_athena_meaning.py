@@ -124,7 +124,8 @@ def test_numbers_keep_their_digits(duckdb: str, athena: str) -> None:
         ),
         (
             "string_agg(DISTINCT name, '; ' ORDER BY name DESC)",
-            "LISTAGG(DISTINCT CAST(name AS VARCHAR), '; ') WITHIN GROUP (ORDER BY CAST(name AS VARCHAR) DESC)",
+            "LISTAGG(DISTINCT CAST(name AS VARCHAR), '; ')"
+            " WITHIN GROUP (ORDER BY CAST(name AS VARCHAR) DESC)",
         ),
         ("md5(name)", "LOWER(TO_HEX(MD5(TO_UTF8(name))))"),
         ("regexp_replace(name, '(a)b', '\\1$', 'g')", "REGEXP_REPLACE(name, '(a)b', '$1\\$')"),
