@@ -63,7 +63,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with _folder_of_the_run() as folder:
         # Fast tests come first, to show mistakes early.
         kinds = (Kind.LONG,) if options.long else (Kind.FAST,) if options.fast else (Kind.FAST, Kind.SLOW)
-        run = Run(shares_of(*kinds), for_pytest, folder, covers=options.coverage)
+        most = at_a_time(os.cpu_count() or 1, psutil.virtual_memory().total)
+        run = Run(shares_of(*kinds), for_pytest, folder, most, covers=options.coverage)
         outcomes = asyncio.run(run.until_done())
         is_covered = (
             not options.coverage or run.is_interrupted or _report_coverage(folder, in_full=options.fast)
@@ -73,8 +74,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def at_a_time(cores: int, memory_bytes: int) -> int:
-    """Return how many processes the machine runs well at the same time."""
-    return max(_FEWEST, min(_MOST, cores, memory_bytes // _PROCESS_BYTES))
+    """Return how many processes the machine runs well at the same time.
+
+    One more than it has cores, because a process with servers waits for them a quarter of its time.
+    """
+    return max(_FEWEST, min(_MOST, cores + 1, memory_bytes // _PROCESS_BYTES))
 
 
 def exit_status(outcomes: Sequence[Outcome]) -> int:
@@ -102,15 +106,22 @@ def summary(outcomes: Sequence[Outcome], seconds: float) -> str:
 
 
 class Run:
-    """Starts the shares one after another, some of them at the same time."""
+    """Starts the shares one after another, `most` of them at the same time."""
 
     def __init__(
-        self, shares: Sequence[Share], for_pytest: Sequence[str], folder: Path, *, covers: bool = False
+        self,
+        shares: Sequence[Share],
+        for_pytest: Sequence[str],
+        folder: Path,
+        most: int,
+        *,
+        covers: bool = False,
     ) -> None:
         self.is_interrupted = False
         self._shares = shares
         self._for_pytest = for_pytest
         self._folder = folder
+        self._most = most
         self._covers = covers
         self._running: set[asyncio.subprocess.Process] = set()
 
@@ -119,7 +130,7 @@ class Run:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             loop.add_signal_handler(number, self._interrupt)
-        free = asyncio.Semaphore(at_a_time(os.cpu_count() or 1, psutil.virtual_memory().total))
+        free = asyncio.Semaphore(self._most)
         return await asyncio.gather(*(self._run_in_turn(share, free) for share in self._shares))
 
     async def _run_in_turn(self, share: Share, free: asyncio.Semaphore) -> Outcome:

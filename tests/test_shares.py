@@ -22,14 +22,14 @@ RUN = (
     "from tests.shares import Kind, Share\n"
     "folder = Path(sys.argv[1])\n"
     "shares = [Share(path.stem, (path,), Kind.FAST) for path in sorted(folder.glob('test_*.py'))]\n"
-    "outcomes = asyncio.run(Run(shares, ['-p', 'no:cacheprovider'], folder).until_done())\n"
+    "outcomes = asyncio.run(Run(shares, ['-p', 'no:cacheprovider'], folder, 2).until_done())\n"
     "print(summary(outcomes, 61))\n"
     "sys.exit(exit_status(outcomes))\n"
 )
 
 
 def start_shares(folder: Path, **modules: str) -> subprocess.Popen[str]:
-    """Run each module as a share of its own."""
+    """Run each module as a share of its own, two at the same time."""
     for name, text in modules.items():
         (folder / f"test_{name}.py").write_text(text)
     return subprocess.Popen(
@@ -38,7 +38,8 @@ def start_shares(folder: Path, **modules: str) -> subprocess.Popen[str]:
 
 
 @pytest.mark.parametrize(
-    ("cores", "gibibytes", "expected"), [(1, 4, 2), (2, 64, 2), (4, 16, 3), (4, 24, 4), (16, 128, 4)]
+    ("cores", "gibibytes", "expected"),
+    [(1, 4, 2), (2, 64, 3), (2, 8, 2), (4, 16, 3), (4, 24, 4), (16, 128, 4)],
 )
 def test_as_many_processes_run_as_the_machine_has_room_for(cores: int, gibibytes: int, expected: int) -> None:
     assert at_a_time(cores, gibibytes * 2**30) == expected

@@ -181,6 +181,7 @@ def test_the_wheel_builds_the_same_files_for_aws_as_the_project(
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(900)
 def test_the_demo_writes_a_lake_file_that_the_other_commands_use(installed: Path, empty_folder: Path) -> None:
     state = ["--state", ".tributary-demo"]

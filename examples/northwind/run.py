@@ -14,6 +14,7 @@ import psycopg
 from examples.ends import print_times, print_what_runs
 from examples.northwind.database import apply_change, write_shop
 from examples.northwind.shop import Shop, generate, trade
+from examples.options import number, run_example, whole
 from tributary.cli.demo_steps import (
     Phases,
     following,
@@ -87,10 +88,16 @@ def _options() -> argparse.Namespace:
         help="the lake file; router/lake.toml lets Debezium route the events",
     )
     parser.add_argument("--state", type=Path, default=Path(".tributary-northwind"), help="the state folder")
-    parser.add_argument("--orders", type=int, default=400, help="how many orders there are before the trade")
-    parser.add_argument("--transactions", type=int, default=200, help="how many transactions the trade has")
-    parser.add_argument("--rate", type=float, default=20, help="transactions per second")
-    parser.add_argument("--seed", type=int, default=1, help="another seed gives another shop and trade")
+    parser.add_argument(
+        "--orders", type=whole(20, 100_000), default=400, help="how many orders there are before the trade"
+    )
+    parser.add_argument(
+        "--transactions", type=whole(0, 100_000), default=200, help="how many transactions the trade has"
+    )
+    parser.add_argument("--rate", type=number(0.1, 1000), default=20, help="transactions per second")
+    parser.add_argument(
+        "--seed", type=whole(0, 1_000_000), default=1, help="another seed gives another shop and trade"
+    )
     parser.add_argument("--keep-running", action="store_true", help="keep the servers running at the end")
     return parser.parse_args()
 
@@ -124,4 +131,4 @@ def _ask(workspace: Workspace) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_example(main)

@@ -9,6 +9,7 @@ import csv
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+from examples.options import run_example
 from examples.sales.settings import add_settings, rates_of
 from examples.sales.shop import (
     Event,
@@ -53,4 +54,4 @@ def _write_lines(path: Path, purchases: Iterable[Purchase]) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_example(main)

@@ -16,6 +16,7 @@ import psycopg
 import pyarrow as pa
 
 from examples.ends import print_times, print_what_runs
+from examples.options import number, run_example
 from examples.sales.database import change_stock, write_shop
 from examples.sales.settings import add_settings, rates_of
 from examples.sales.shop import Event, Restocked, known_purchases, late_purchases, trade
@@ -117,7 +118,9 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--lake", type=Path, default=Path("examples/sales/lake.toml"), help="the lake file")
     parser.add_argument("--state", type=Path, default=Path(".tributary-sales"), help="the state folder")
-    parser.add_argument("--rate", type=float, default=30, help="events per second of the real time")
+    parser.add_argument(
+        "--rate", type=number(0.1, 1000), default=30, help="events per second of the real time"
+    )
     add_settings(parser)
     parser.add_argument("--keep-running", action="store_true", help="keep the servers running at the end")
     return parser.parse_args()
@@ -189,4 +192,4 @@ def _rows(answer: pa.Table) -> list[tuple[Any, ...]]:
 
 
 if __name__ == "__main__":
-    main()
+    run_example(main)

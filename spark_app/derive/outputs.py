@@ -5,20 +5,29 @@ gets them twice, with the same keys, and a folder gets the same files."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from spark_app.derive.messages import avro_messages, json_messages
 from spark_app.derive.result_rows import columns_of
+from spark_app.derive.spark_words import words_of
 from spark_app.reports import DerivedRow, ProgressWriter
 from spark_app.schema_registry.registry import SchemaStore
 from tributary.contract.derived import Derived
+from tributary.contract.errors import TributaryError
 
 MOST_PRINTED = 1_000
 """How many rows of a commit are printed."""
+
+
+class OutputNotWritten(TributaryError):
+    """A topic or a folder that the run could not write. The table has no commit with these rows yet."""
 
 
 @dataclass(frozen=True)
@@ -56,9 +65,11 @@ class Outputs:
     def write_changes(self, rows: DataFrame) -> None:
         """Send changed and deleted rows to the topic, and print them."""
         if self.entry.topic is not None and self.kafka is not None:
-            self._messages(rows, self.entry.topic).write.format("kafka").options(
-                **self.kafka.spark_options, topic=self.entry.topic
-            ).save()
+            messages = self._messages(rows, self.entry.topic)
+            with self._telling("topic", self.entry.topic, "a topic that this run may write"):
+                messages.write.format("kafka").options(
+                    **self.kafka.spark_options, topic=self.entry.topic
+                ).save()
         if self.entry.console:
             values = json_messages(rows).limit(MOST_PRINTED)
             for row in values.select(F.col("key").cast("string"), F.col("value").cast("string")).collect():
@@ -89,6 +100,21 @@ class Outputs:
         )
         written = self.entry.format or "parquet"
         options = {"header": "true"} if written == "csv" else {}
-        values.coalesce(1).write.mode("overwrite").format(written).options(**options).save(
-            f"{folder.rstrip('/')}{below}"
-        )
+        files = values.coalesce(1).write.mode("overwrite").format(written).options(**options)
+        expected = f"a folder that this run may write, and columns that {written} can hold"
+        with self._telling("folder", self.entry.folder, expected):
+            files.save(f"{folder.rstrip('/')}{below}")
+
+    @contextmanager
+    def _telling(self, entry: str, output: str, expected: str) -> Iterator[None]:
+        """Raise OutputNotWritten, with the entry, for an error of Spark. The rows were computed before."""
+        try:
+            yield
+        except (PySparkException, Py4JJavaError) as error:
+            raise OutputNotWritten(
+                f"the {entry} could not be written",
+                where=f"[derived.{self.table.rpartition('.')[2]}].{entry}",
+                found=f"{output}: {words_of(error)}",
+                expected=expected,
+                remedy="Correct the entry, or let the run write there. The next run repeats the rows.",
+            ) from error

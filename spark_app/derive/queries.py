@@ -13,6 +13,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from spark_app.derive.spark_words import words_of
 from tributary.contract.derivations import Derivation, Input, PythonQuery, QueryNotUsable
 from tributary.contract.errors import TributaryError
 
@@ -94,8 +95,12 @@ def _place(query: PythonQuery, error: BaseException) -> str:
 def _call(function: Callable[..., Any], frames: list[DataFrame], query: PythonQuery, name: str) -> DataFrame:
     try:
         found = function(*frames)
-    except (TributaryError, PySparkException, Py4JJavaError):
+    except (TributaryError, Py4JJavaError):
         raise
+    except PySparkException as error:
+        raise QueryNotUsable(
+            "Spark cannot run the query", where=_place(query, error), found=words_of(error)
+        ) from error
     except (Exception, SystemExit) as error:
         raise QueryNotUsable(
             f"{FUNCTION} ended with an error",

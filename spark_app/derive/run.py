@@ -12,6 +12,7 @@ from pyspark.errors import PySparkException
 
 from spark_app.derive.derived_table import DerivedTable
 from spark_app.derive.input_tables import InputMissing
+from spark_app.derive.spark_words import words_of
 from spark_app.reports import Blocked, CaughtUp, Committed, Failed, ProgressWriter, Started, Stopped
 from spark_app.run.outcome import Outcome, OutcomeStore, State
 from tributary.contract.derivations import Derivation, Derivations
@@ -162,10 +163,6 @@ def told_to_person(error: Exception) -> TributaryError:
     """Return the error as a sentence for a person. Spark's own message comes first, without its plan."""
     if isinstance(error, TributaryError):
         return error
-    text = str(error).strip()
-    if isinstance(error, Py4JJavaError):
-        text = str(error.java_exception)
-    first = text.split("; line ")[0].partition("\n")[0].strip()
     if isinstance(error, PySparkException):
-        return TributaryError("Spark cannot run the query", found=first)
-    return TributaryError("the table could not be brought up to date", found=first or type(error).__name__)
+        return TributaryError("Spark cannot run the query", found=words_of(error))
+    return TributaryError("the table could not be brought up to date", found=words_of(error))

@@ -9,9 +9,11 @@ from typing import Literal
 import sqlglot
 from sqlglot import exp
 from sqlglot.errors import ErrorLevel, SqlglotError
-from sqlglot.optimizer.annotate_types import annotate_types
 
 from stacks.analytics.athena_functions import functions_that_athena_lacks
+from stacks.analytics.athena_meaning import is_known, named_for_athena, with_meaning
+from stacks.analytics.athena_types import NoSureTranslation
+from stacks.analytics.athena_values import shows_nothing
 from tributary.contract.boards.board import BoardError
 from tributary.contract.derived import DERIVED_SCHEMA, DERIVED_SOURCE
 from tributary.contract.lake import Lake
@@ -25,7 +27,7 @@ _ATHENA_TYPES: Mapping[ColumnType, str] = {
     "DECIMAL": "DOUBLE",
     "DATETIME": "TIMESTAMP",
 }
-_DATES = (exp.DataType.Type.DATE, *exp.DataType.TEMPORAL_TYPES)
+_DATES = tuple(exp.DataType.TEMPORAL_TYPES - {exp.DataType.Type.TIME, exp.DataType.Type.TIMETZ})
 _SHORT_UNITS = ("HOUR", "MINUTE", "SECOND")
 
 
@@ -77,41 +79,66 @@ def athena_query(lake: Lake, sql: str, where: str) -> TileQuery:
     try:
         trees = [tree for tree in sqlglot.parse(sql, read="duckdb") if tree is not None]
     except SqlglotError as error:
-        raise _refusal("the SQL cannot be parsed", where, str(error).partition("\n")[0]) from error
+        raise _refusal("the SQL cannot be parsed", where, _first_line(error)) from error
     if len(trees) != 1 or not isinstance(trees[0], exp.Query):
         raise _refusal("a tile needs exactly one statement that reads", where, f"{len(trees)} statements")
-    tree = trees[0]
+    tree = named_for_athena(trees[0])
     _refuse_unknown_functions(tree, where)
-    columns = _columns(tree, where)
-    order = _order(tree, [column.name for column in columns])
+    _refuse_unnamed_columns(tree, where)
     for select in list(tree.find_all(exp.Select)):
         _spell_out(select, where)
+    try:
+        tree = with_meaning(tree)
+    except NoSureTranslation as error:
+        raise BoardError(
+            "a part of the SQL has no sure counterpart on Athena",
+            where=f"{where}, key sql",
+            found=error.part.sql("duckdb"),
+            expected="SQL whose answer is the same in DuckDB and in Athena",
+            remedy=f"{error.remedy} Or keep the board out of the folder of [aws.quicksight].boards.",
+        ) from error
+    columns = _columns(tree, where)
     _name_tables(lake, tree, where)
-    query = TileQuery(tree, columns, order)
+    query = TileQuery(tree, columns, _order(tree, [column.name for column in columns]))
     try:
         translated = query.typed({column.name: column.type for column in columns})
+        unknown = functions_that_athena_lacks(translated)
     except SqlglotError as error:
-        raise _refusal("Athena has no words for a part of the SQL", where, str(error)) from error
-    if unknown := functions_that_athena_lacks(translated):
+        raise _refusal("Athena has no words for a part of the SQL", where, _first_line(error)) from error
+    if unknown:
         raise _refusal("Athena lacks a function of the translated SQL", where, ", ".join(unknown))
     return query
 
 
+def _first_line(error: SqlglotError) -> str:
+    return str(error).partition("\n")[0]
+
+
 def _refuse_unknown_functions(tree: exp.Query, where: str) -> None:
     """Refuse functions that nobody can translate. Athena would refuse them only when a person looks."""
-    unknown = sorted({function.name for function in tree.find_all(exp.Anonymous)})
+    unknown = sorted({function.name for function in tree.find_all(exp.Anonymous) if not is_known(function)})
     if unknown:
         raise _refusal("a function of DuckDB's cannot be translated for Athena", where, ", ".join(unknown))
 
 
-def _columns(tree: exp.Query, where: str) -> tuple[Column, ...]:
-    tree = _of_columns(tree)
-    names = tree.named_selects
+def _refuse_unnamed_columns(tree: exp.Query, where: str) -> None:
+    names = _of_columns(tree).named_selects
     if "*" in names or "" in names or len(set(names)) < len(names):
         found = ", ".join(name or "no name" for name in names)
         raise _refusal("QuickSight needs the name of each column of the answer", where, found)
-    annotated = annotate_types(tree.copy(), dialect="duckdb")
-    return tuple(_column(name, item) for name, item in zip(names, annotated.selects, strict=True))
+
+
+def _columns(tree: exp.Query, where: str) -> tuple[Column, ...]:
+    """Return the columns of a query whose parts have their types."""
+    tree = _of_columns(tree)
+    for name, item in zip(tree.named_selects, tree.selects, strict=True):
+        if shows_nothing(item):
+            raise _refusal(
+                "QuickSight cannot show a list, a map, a structure, JSON or an interval",
+                where,
+                f"column {name}: {item.unalias().sql('duckdb')}",
+            )
+    return tuple(_column(name, item) for name, item in zip(tree.named_selects, tree.selects, strict=True))
 
 
 def _of_columns(tree: exp.Query) -> exp.Query:

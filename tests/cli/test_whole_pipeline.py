@@ -319,6 +319,7 @@ def test_after_every_kind_of_change_the_lake_equals_the_database(tributary: Trib
     assert "3 tables, 53 rows, identical" in tributary.run("reconcile")
 
 
+@pytest.mark.long
 def test_a_paused_table_stays_as_it_is_beside_a_running_ingest_until_it_is_resumed(
     tributary: Tributary,
 ) -> None:

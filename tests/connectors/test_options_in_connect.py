@@ -18,6 +18,7 @@ from tests.connectors.deployments import LAKE, aws_deployment, local_deployment
 from tests.contract.lake_files import IDENTIFIERS, LAKE_NAMES, SOURCE_NAMES, lake_files, toml
 from tests.contract.test_patterns import NAMES, PATTERN_SETS
 from tests.postgres_source import postgres_source
+from tests.soak import SOAKS
 from tributary.contract.lake import Lake, parse_lake
 from tributary.contract.naming import LakeNames
 from tributary.contract.patterns import TablePatterns
@@ -241,7 +242,7 @@ def test_debezium_takes_the_key_that_the_lake_file_names(
 
 
 @given(lake_files())
-@settings(deadline=None, max_examples=20)
+@settings(deadline=None, max_examples=100 if SOAKS else 6)
 def test_debezium_takes_the_config_of_every_valid_lake(jvm: Any, file: dict[str, Any]) -> None:
     lake = parse_lake(toml(file))
     fields = jvm.io.debezium.connector.postgresql.PostgresConnectorConfig.ALL_FIELDS

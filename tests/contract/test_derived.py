@@ -83,6 +83,10 @@ def derived(name: str, sql: str) -> str:
         ),
         ('[topic.b]\ncolumns = { n = "numeric(39,2)" }\n', r"Spark cannot hold: found n: numeric\(39,2\)"),
         ('[topic.b]\ncolumns = { n = "numeric(3,4)" }\n', r"Spark cannot hold: found n: numeric\(3,4\)"),
+        (
+            '[topic.b]\ncolumns = { n = "date", id = "bigintt" }\n',
+            "for the column id, instead of 'bigintt', one of boolean",
+        ),
         ('[topic.b]\ncolumns = { id = "bytea" }\n', "a type that JSON cannot bring: found id: bytea"),
         ('[topic.b]\ncolumns = { id = "bigint" }\nevent_time = "id"\n', "no time of an event: found id"),
         ('[topic.b]\ncolumns = { id = "bigint" }\nwatermark = "1m"\n', "a watermark without a time"),
@@ -171,6 +175,7 @@ def test_windows_of_time_leave_the_names_at_their_places() -> None:
     ("sql", "told"),
     [
         ("SELEC id FROM orders", "not SQL that Spark reads"),
+        ("SELECT id FROM orders WHERE", "A part of Where is missing. Line 1, Col: 27, expected SELECT"),
         ("SELECT id FROM orders; SELECT 1", "not one SELECT"),
         ("SELECT id FROM (orders", "not SQL that Spark reads"),
         ("SELECT 1 AS id", "reads no table"),

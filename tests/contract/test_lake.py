@@ -534,7 +534,10 @@ def test_topics_of_another_connectors_prefix_are_the_tables_of_the_source_that_n
     [
         ('columns = { id = "bigint" }', "columns without a key"),
         ('key = ["no"]\ncolumns = { id = "bigint" }', "columns without a key"),
-        ('key = ["id"]\ncolumns = { id = "biginteger" }', "expected one of boolean"),
+        (
+            'key = ["id"]\ncolumns = { id = "biginteger" }',
+            "for the column id, instead of .biginteger., one of boolean",
+        ),
         ('key = ["id"]\ncolumns = ["id"]', "columns and their types"),
     ],
 )

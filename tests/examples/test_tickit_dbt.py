@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -84,6 +86,57 @@ def test_the_daily_job_builds_marts_with_the_database_s_numbers(
     assert len(catalog["nodes"]) == 13
     manifest = json.loads((project / "target" / "manifest.json").read_text())
     assert {one["name"] for one in manifest["exposures"].values()} == {"ticket_sales", "open_offers"}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        ("_LAKE', '../../lake.toml'", "_NONE', 'nowhere.toml'", "nowhere.toml: there is no such lake file"),
+        ("            state:", "            stat:", "unknown entry: found stat, expected lake or state"),
+        ("            state: ", "            state: 5 #", "entry state: not a path: found 5"),
+        ("            state: ", "            state: none-yet #", "To start the pipeline, run tributary up."),
+    ],
+)
+def test_a_mistake_in_the_profile_is_told_in_one_paragraph_without_a_traceback(
+    before: str, after: str, expected: str, project: Path, programs: Path, tmp_path: Path
+) -> None:
+    profile = (PROJECT / "examples" / "tickit-dbt" / "profiles.yml").read_text()
+    assert before in profile
+    (tmp_path / "profiles.yml").write_text(profile.replace(before, after))
+    lake = {"TRIBUTARY_LAKE": str(PROJECT / "lake.toml")}
+    done = _build(project, programs, tmp_path, lake)
+    said = " ".join((done.stdout + done.stderr).split())
+    assert done.returncode != 0
+    assert expected in said
+    assert "Traceback" not in said
+
+
+def _build(
+    project: Path, programs: Path, profiles: Path, variables: dict[str, str]
+) -> subprocess.CompletedProcess[str]:
+    command = [str(programs / "dbt"), "--no-use-colors", "build", "--select", "stg_venue"]
+    folders = ["--profiles-dir", str(profiles), "--target-path", str(profiles / "target")]
+    own = {"TICKIT_WAREHOUSE": str(profiles / "tickit.duckdb"), "DBT_SEND_ANONYMOUS_USAGE_STATS": "false"}
+    return subprocess.run(
+        [*command, *folders],
+        env={**os.environ, **own, **variables},
+        cwd=project,
+        capture_output=True,
+        text=True,
+    )
+
+
+def test_a_second_job_waits_until_the_first_has_ended(project: Path, programs: Path) -> None:
+    (project / "target").mkdir(exist_ok=True)
+    command = ["make", "-C", str(project), "compile-aws", f"PROGRAMS={programs}"]
+    with (project / "target" / ".job").open("w") as job:
+        fcntl.flock(job, fcntl.LOCK_EX)
+        second = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        assert second.stderr is not None
+        assert "Another job writes to target" in second.stderr.readline()
+        assert second.poll() is None
+    said, _ = second.communicate(timeout=300)
+    assert second.returncode == 0, said
 
 
 def test_the_models_compile_to_sql_that_athena_can_parse(

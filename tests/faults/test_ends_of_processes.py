@@ -25,7 +25,7 @@ CASES: tuple[tuple[Operation, Point, Moment], ...] = tuple(
     for point in operation.points
     for moment in get_args(Moment)
 )
-IN_SHORT = CASES[4::11]
+IN_SHORT = CASES[15::19]
 """Tables with none or one of each operation, including an interrupted rollback."""
 
 Prepared = Callable[[Operation], LakeTable]

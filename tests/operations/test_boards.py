@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 from tributary.api.sql import Limits, query_arrow
+from tributary.api.time_travel import OutOfHistory
 from tributary.cli import main
 from tributary.contract.boards.board import BarTile, BoardError, LineTile, parse_board, read_board
 from tributary.contract.table_name import TableName
@@ -206,6 +207,29 @@ def test_a_view_that_writes_is_told_by_its_own_file(tmp_path: Path) -> None:
     assert len(checked.problems) == 1
     assert "sold.sql, view sold" in str(checked.problems[0])
     assert "found drop" in str(checked.problems[0])
+
+
+def test_a_moment_that_is_none_is_found_without_the_lake_and_says_which_key_to_change(tmp_path: Path) -> None:
+    file = tmp_path / "b.toml"
+    file.write_text(f'title = "B"\n{NUMBER}as_of = "last week"\n')
+    (checked,) = check_boards([file])
+    (problem,) = checked.problems
+    assert problem.where == f"{file}, tile 1 (N), key as_of"
+    assert problem.found == "last week"
+    assert "Change as_of in the file." in str(problem)
+
+
+def test_a_moment_before_the_first_commit_says_which_key_to_change(tmp_path: Path) -> None:
+    file = tmp_path / "b.toml"
+    file.write_text(f'title = "B"\n{NUMBER}as_of = "2001-01-01"\n')
+
+    def ask(_: str, as_of: str | None) -> pa.Table:
+        raise OutOfHistory("The table had no commit yet", where="shop.public.orders", found=as_of)
+
+    (checked,) = check_boards([file], ask)
+    (problem,) = checked.problems
+    assert str(problem.where) == f"{file}, tile 1 (N), key as_of: shop.public.orders"
+    assert "Change as_of in the file." in str(problem)
 
 
 def test_the_command_tells_each_mistake_and_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,24 +10,35 @@ from spark_app.catalog.glue import glue_client
 from spark_app.jvm import java_steps
 from spark_app.plain import plain_steps
 from spark_app.steps import steps
+from spark_app.steps.steps import Steps
 from tests.conftest import use_usual_steps
+from tests.parameters import first_then_long
 from tests.spark_app.glue import DATABASE, Glue
 
+_WAYS = ("accelerated", "plain")
 
-@pytest.fixture(params=[java_steps, plain_steps], ids=["accelerated", "plain"])
+
+@pytest.fixture(params=(java_steps, plain_steps), ids=_WAYS)
 def each_way(request: pytest.FixtureRequest) -> Iterator[None]:
     """Run the test with the steps in Java, and once more with the steps in plain PySpark."""
-    request.getfixturevalue("spark")
-    steps.use(request.param)
-    yield
-    use_usual_steps()
+    yield from _with_steps(request, request.param)
+
+
+@pytest.fixture(params=first_then_long((java_steps, plain_steps)), ids=_WAYS)
+def each_way_if_long(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Run the test with the steps in Java, and `make test-long` also runs it with those in plain PySpark."""
+    yield from _with_steps(request, request.param)
 
 
 @pytest.fixture
 def plainly(request: pytest.FixtureRequest) -> Iterator[None]:
     """Run the test with the steps in plain PySpark alone."""
+    yield from _with_steps(request, plain_steps)
+
+
+def _with_steps(request: pytest.FixtureRequest, used: Steps) -> Iterator[None]:
     request.getfixturevalue("spark")
-    steps.use(plain_steps)
+    steps.use(used)
     yield
     use_usual_steps()
 

@@ -194,7 +194,7 @@ RANGES = (OffsetRange(0, 7, 10), OffsetRange(3, 2**40 + 1, 2**40 + 9))
 @pytest.mark.parametrize(
     "partitioned", first_then_long(["PARTITIONED BY (k_topic)", ""]), ids=["by topic", "no partitions"]
 )
-@pytest.mark.usefixtures("each_way")
+@pytest.mark.usefixtures("each_way_if_long")
 def test_exactly_the_events_of_the_ranges_are_read(
     bronze: Bronze, partitioned: str, properties: dict[str, str]
 ) -> None:

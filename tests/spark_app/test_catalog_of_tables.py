@@ -23,13 +23,14 @@ from spark_app.run.loop import Ingest
 from spark_app.run.outcome_files import OutcomeFiles
 from spark_app.run.table_runs import TableRuns
 from spark_app.table.table_ingest import TableIngest
+from tests.parameters import first_then_long
 from tests.spark_app.debezium import TOPIC, SourceTable, event_row
 from tests.spark_app.glue import DATABASE, FAST, Glue
 from tests.spark_app.memory_source import MemorySource
 from tributary.contract.lake import Storage, TablePolicy
 
 
-@pytest.mark.parametrize("partition_by", [(), ("name",)])
+@pytest.mark.parametrize("partition_by", first_then_long([("name",), ()]))
 @pytest.mark.parametrize("storage", ["merge_on_read", "copy_on_write"])
 def test_a_run_commits_all_and_shows_its_table_though_glue_was_away(
     spark: SparkSession, tmp_path: Path, glue: Glue, storage: Storage, partition_by: tuple[str, ...]

@@ -17,6 +17,7 @@ from spark_app.merge.fold import _last_of_key
 from spark_app.positions.postgres import PostgresLog
 from spark_app.sources.event import OffsetRange
 from spark_app.table.table_ingest import TableIngest
+from tests.parameters import first_then_long
 from tests.spark_app.debezium import TOPIC, TYPES, ColumnType, SourceTable, event_row
 from tests.spark_app.memory_source import MemorySource
 from tests.spark_app.table_rows import NOTED, RECORDED, table_rows, upsert_by_hudi
@@ -27,7 +28,7 @@ LONG_AGO = date(1422, 6, 3)
 
 
 @pytest.mark.parametrize("storage", get_args(Storage))
-@pytest.mark.parametrize("partition_by", [(), ("shelf",), ("shelf", "_partition")])
+@pytest.mark.parametrize("partition_by", first_then_long([("shelf", "_partition"), (), ("shelf",)]))
 def test_a_table_is_made_as_hudis_own_writer_makes_it(
     spark: SparkSession, tmp_path: Path, storage: Storage, partition_by: tuple[str, ...]
 ) -> None:

@@ -26,6 +26,7 @@ from spark_app.wire.registry_avro import RegistryAvro
 from spark_app.wire.schema_version import columns_of
 from spark_app.wire.schema_versions import SchemaVersions
 from spark_app.wire.sink_records import RecordsOfForms
+from tests.parameters import first_then_long
 from tests.soak import SOAKS
 from tests.spark_app.debezium import TOPIC, SentEvent, SourceTable, event_row
 from tests.spark_app.json_layouts import Json, laid_out, parse
@@ -67,7 +68,7 @@ def test_every_form_of_json_is_among_these() -> None:
     assert {sent.form for sent in SENT.values()} == FORMS.keys() - {RegistryAvro.name}
 
 
-@pytest.mark.parametrize("name", SENT)
+@pytest.mark.parametrize("name", first_then_long(SENT, 2))
 @settings(max_examples=100 if SOAKS else 4)
 @given(seed=st.integers(0, 2**32))
 def test_an_event_is_read_as_from_its_usual_bytes(spark: SparkSession, name: str, seed: int) -> None:
@@ -79,7 +80,7 @@ def test_an_event_is_read_as_from_its_usual_bytes(spark: SparkSession, name: str
 
 
 @pytest.mark.parametrize("name", ["unwrapped rows with schemas", "envelopes without schemas"])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", first_then_long(range(3)))
 def test_the_lines_of_a_file_are_read_as_from_their_usual_bytes(
     spark: SparkSession, tmp_path: Path, name: str, seed: int
 ) -> None:

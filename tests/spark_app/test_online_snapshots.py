@@ -124,7 +124,10 @@ def _transactions(draw: st.DrawFn, table: SourceTable, count: int, changes: Sequ
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize(("storage", "deletes"), [("merge_on_read", "hard"), ("copy_on_write", "soft")])
+@pytest.mark.parametrize(
+    ("storage", "deletes"),
+    [("merge_on_read", "hard"), pytest.param("copy_on_write", "soft", marks=pytest.mark.long)],
+)
 def test_after_a_snapshot_the_table_and_its_rebuild_equal_the_source(
     spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, storage: Storage, deletes: Deletes
 ) -> None:

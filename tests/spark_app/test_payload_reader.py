@@ -36,7 +36,7 @@ from spark_app.steps.payloads import MISMATCH, NOT_UTF8, ClosedStruct
 from spark_app.steps.steps import steps
 from tests.spark_app.typed_frames import numbered_texts
 
-pytestmark = pytest.mark.usefixtures("each_way")
+pytestmark = pytest.mark.usefixtures("each_way_if_long")
 
 INNER = StructType([StructField("id", LongType()), StructField("näme", StringType())])
 WIRE = StructType(

@@ -16,6 +16,7 @@ from spark_app.positions.postgres import PostgresLog
 from spark_app.table.policy_change import PolicyChanged
 from spark_app.table.rebuild import rebuild_table
 from spark_app.table.table_ingest import TableIngest
+from tests.parameters import first_then_long
 from tests.spark_app.debezium import TOPIC, SourceTable, event_row
 from tests.spark_app.memory_source import MemorySource
 from tributary.contract.lake import TablePolicy
@@ -25,7 +26,7 @@ Storage = Literal["merge_on_read", "copy_on_write"]
 STORAGES: tuple[Storage, ...] = ("merge_on_read", "copy_on_write")
 
 
-@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("storage", first_then_long(STORAGES))
 @pytest.mark.parametrize("first", ["hard", "soft"])
 def test_after_a_change_of_deletes_all_rows_have_the_form_of_the_new_kind(
     spark: SparkSession, tmp_path: Path, storage: Storage, first: Literal["hard", "soft"]

@@ -11,7 +11,7 @@ from pyspark.sql.types import ArrayType, BinaryType, IntegerType, StringType, St
 
 from spark_app.steps import steps as both
 
-pytestmark = pytest.mark.usefixtures("each_way")
+pytestmark = pytest.mark.usefixtures("each_way_if_long")
 
 ROWS = StructType(
     [

@@ -17,6 +17,7 @@ from spark_app.ledger.commits import last_commit
 from spark_app.positions.postgres import PostgresLog
 from spark_app.sources.event import OffsetRange
 from spark_app.table.table_ingest import TableIngest
+from tests.parameters import first_then_long
 from tests.spark_app.debezium import TOPIC, SourceTable, State, event_row
 from tests.spark_app.memory_source import MemorySource
 from tributary.contract.lake import Storage, TablePolicy
@@ -27,7 +28,7 @@ TABLE = "shop_silver.web_public_orders"
 BATCHES = ((0, 5), (5, 10), (10, 12), (12, 15))
 
 
-@pytest.mark.parametrize("storage", ["merge_on_read", "copy_on_write"])
+@pytest.mark.parametrize("storage", first_then_long(["merge_on_read", "copy_on_write"]))
 def test_each_state_and_each_change_between_two_is_read_back(
     spark: SparkSession, tmp_path: Path, storage: Storage
 ) -> None:

@@ -36,6 +36,7 @@ from spark_app.sources.event import OffsetRange
 from spark_app.table.replay import replay_table
 from spark_app.table.table_ingest import TableIngest
 from spark_app.wire import schema_versions
+from tests.parameters import first_then_long
 from tests.spark_app import debezium
 from tests.spark_app.debezium import SourceTable
 from tests.spark_app.registries import (
@@ -131,7 +132,7 @@ def as_avro(events: list[Recorded], writer: AvroWriter) -> list[Recorded]:
     return [replace(event, key=key, value=value) for event, (key, value) in kept]
 
 
-@pytest.mark.parametrize("name", FRAMINGS)
+@pytest.mark.parametrize("name", first_then_long(FRAMINGS))
 def test_each_framing_gives_the_table_that_json_gives(
     spark: SparkSession, tmp_path: Path, servers: Servers, expected: Rows, name: str
 ) -> None:

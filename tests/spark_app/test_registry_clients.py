@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import json
-import threading
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import boto3
 import pytest
@@ -20,6 +17,7 @@ from spark_app.schema_registry.glue import GlueRegistry
 from spark_app.schema_registry.http import ApicurioRegistry, ConfluentRegistry, Login
 from spark_app.schema_registry.opened import open_registry
 from spark_app.schema_registry.registry import OtherFraming, RegistryAway, RegistryRefused, SchemaUnknown
+from tests.spark_app.answering_server import Answering, Request, answering_server
 from tributary.contract.schema_registry import Registry
 
 SCHEMA = '{"type":"record","name":"Row","fields":[]}'
@@ -27,50 +25,23 @@ INT32, INT64 = SchemaId("int32", "0000000c"), SchemaId("int64", "000000000000000
 UUID = SchemaId("uuid", "0123456789abcdef0123456789abcdef")
 
 
-@dataclass
-class Server:
-    """An HTTP server that gives one answer to everything, and remembers what it was asked."""
-
-    status: int = 200
-    body: str = SCHEMA
-    asked: list[tuple[str, str | None]] = field(default_factory=list)
-    address: str = ""
-
-
 @pytest.fixture
-def server() -> Iterator[Server]:
-    told = Server()
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            told.asked.append((self.path, self.headers.get("Authorization")))
-            self.send_response(told.status)
-            self.end_headers()
-            self.wfile.write(told.body.encode())
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    running = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    told.address = f"http://127.0.0.1:{running.server_port}"
-    thread = threading.Thread(target=running.serve_forever, daemon=True)
-    thread.start()
-    yield told
-    running.shutdown()
-    running.server_close()
-    thread.join(10)
+def server() -> Iterator[Answering]:
+    with answering_server() as told:
+        told.body = SCHEMA
+        yield told
 
 
-def test_each_registry_is_asked_for_the_kind_of_id_that_its_converter_writes(server: Server) -> None:
+def test_each_registry_is_asked_for_the_kind_of_id_that_its_converter_writes(server: Answering) -> None:
     apicurio = ApicurioRegistry(server.address)
     assert (apicurio.schema(INT32), apicurio.schema(INT64)) == (SCHEMA, SCHEMA)
     server.body = json.dumps({"schema": SCHEMA})
     confluent = ConfluentRegistry(f"{server.address}/api/", Login("ann", "pass:word"))
     assert confluent.schema(INT32) == SCHEMA
     assert server.asked == [
-        ("/apis/registry/v2/ids/contentIds/12", None),
-        ("/apis/registry/v2/ids/globalIds/12", None),
-        ("/api/schemas/ids/12", "Basic YW5uOnBhc3M6d29yZA=="),
+        Request("/apis/registry/v2/ids/contentIds/12", None),
+        Request("/apis/registry/v2/ids/globalIds/12", None),
+        Request("/api/schemas/ids/12", "Basic YW5uOnBhc3M6d29yZA=="),
     ]
     for registry, other in ((apicurio, UUID), (confluent, INT64), (confluent, UUID), (GlueRegistry(), INT32)):
         with pytest.raises(OtherFraming):
@@ -94,7 +65,7 @@ def test_each_registry_is_asked_for_the_kind_of_id_that_its_converter_writes(ser
     ],
 )
 def test_an_answer_of_confluents_registry(
-    server: Server, status: int, body: str, raised: type[Exception]
+    server: Answering, status: int, body: str, raised: type[Exception]
 ) -> None:
     server.status, server.body = status, body
     with pytest.raises(raised):
@@ -111,13 +82,13 @@ def test_an_answer_of_confluents_registry(
         (500, '{"error_code":500,"name":"RegistryStorageException"}', RegistryAway),
     ],
 )
-def test_an_answer_of_apicurio(server: Server, status: int, body: str, raised: type[Exception]) -> None:
+def test_an_answer_of_apicurio(server: Answering, status: int, body: str, raised: type[Exception]) -> None:
     server.status, server.body = status, body
     with pytest.raises(raised):
         ApicurioRegistry(server.address).schema(INT64)
 
 
-def test_a_refused_login_is_told_with_what_to_do_and_without_the_password(server: Server) -> None:
+def test_a_refused_login_is_told_with_what_to_do_and_without_the_password(server: Answering) -> None:
     server.status = 401
     with pytest.raises(RegistryRefused) as refused:
         ConfluentRegistry(server.address, Login("ann", "secret-word")).schema(INT32)

@@ -17,7 +17,7 @@ from spark_app.steps.steps import steps
 from tests.spark_app.json_layouts import Json, laid_out
 from tests.spark_app.typed_frames import numbered_texts
 
-pytestmark = pytest.mark.usefixtures("each_way")
+pytestmark = pytest.mark.usefixtures("each_way_if_long")
 
 SCHEMAS = [
     {"type": "struct", "fields": [{"type": "int64", "optional": False, "field": "id"}]},

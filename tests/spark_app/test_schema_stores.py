@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import boto3
@@ -18,6 +15,7 @@ from spark_app.schema_registry.glue import GlueRegistry
 from spark_app.schema_registry.http import ApicurioRegistry, ConfluentRegistry, Login
 from spark_app.schema_registry.opened import open_store
 from spark_app.schema_registry.registry import KeptIds, RegistryAway, RegistryRefused, SchemaRefused
+from tests.spark_app.answering_server import Answering, answering_server
 from tests.spark_app.registries import running_apicurio
 from tributary.contract.lake import parse_lake
 
@@ -26,48 +24,24 @@ LONG = '{"type":"record","name":"totals","fields":[{"name":"total","type":["null
 TEXT = LONG.replace("long", "string")
 
 
-@dataclass
-class Server:
-    """An HTTP server that gives one answer to every new schema, and remembers what it was sent."""
-
-    status: int = 200
-    body: str = "{}"
-    sent: list[tuple[str, str | None, str]] = field(default_factory=list)
-    address: str = ""
-
-
 @pytest.fixture
-def server() -> Iterator[Server]:
-    told = Server()
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["Content-Length"])).decode()
-            told.sent.append((self.path, self.headers.get("Authorization"), body))
-            self.send_response(told.status)
-            self.end_headers()
-            self.wfile.write(told.body.encode())
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    running = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    told.address = f"http://127.0.0.1:{running.server_port}"
-    thread = threading.Thread(target=running.serve_forever, daemon=True)
-    thread.start()
-    yield told
-    running.shutdown()
-    running.server_close()
-    thread.join(10)
+def server() -> Iterator[Answering]:
+    with answering_server() as told:
+        yield told
 
 
-def test_confluents_registry_gets_the_schema_under_the_name_that_its_clients_look_for(server: Server) -> None:
+def test_confluents_registry_gets_the_schema_under_the_name_that_its_clients_look_for(
+    server: Answering,
+) -> None:
     server.body = '{"id":300}'
     registry = ConfluentRegistry(server.address, Login("ann", "pass:word"))
     assert registry.add(TOPIC, LONG) == SchemaId("int32", "0000012c")
-    path, login, body = server.sent[0]
-    assert (path, login) == ("/subjects/shop.totals-value/versions", "Basic YW5uOnBhc3M6d29yZA==")
-    assert json.loads(body) == {"schema": LONG}
+    (request,) = server.asked
+    assert (request.path, request.login) == (
+        "/subjects/shop.totals-value/versions",
+        "Basic YW5uOnBhc3M6d29yZA==",
+    )
+    assert json.loads(request.body) == {"schema": LONG}
 
 
 @pytest.mark.parametrize(
@@ -82,14 +56,16 @@ def test_confluents_registry_gets_the_schema_under_the_name_that_its_clients_loo
         (500, '{"error_code":50001}', RegistryAway),
     ],
 )
-def test_an_answer_to_a_new_schema(server: Server, status: int, body: str, raised: type[Exception]) -> None:
+def test_an_answer_to_a_new_schema(
+    server: Answering, status: int, body: str, raised: type[Exception]
+) -> None:
     server.status, server.body = status, body
     for registry in (ConfluentRegistry(server.address), ApicurioRegistry(server.address)):
         with pytest.raises(raised):
             registry.add(TOPIC, LONG)
 
 
-def test_a_refused_schema_is_told_with_the_topic_the_reason_and_what_to_do(server: Server) -> None:
+def test_a_refused_schema_is_told_with_the_topic_the_reason_and_what_to_do(server: Answering) -> None:
     server.status, server.body = 409, '{"message":"total changed its type"}'
     with pytest.raises(SchemaRefused) as refused:
         ConfluentRegistry(server.address).add(TOPIC, TEXT)
@@ -97,12 +73,12 @@ def test_a_refused_schema_is_told_with_the_topic_the_reason_and_what_to_do(serve
         assert part in str(refused.value)
 
 
-def test_a_registry_is_asked_for_each_schema_of_a_topic_once(server: Server) -> None:
+def test_a_registry_is_asked_for_each_schema_of_a_topic_once(server: Answering) -> None:
     server.body = '{"id":7}'
     store = KeptIds(ConfluentRegistry(server.address).add)
     for topic, schema in (("a", LONG), ("a", LONG), ("a", TEXT), ("b", LONG), ("b", LONG)):
         assert store.add(topic, schema) == SchemaId.of_int32(7)
-    assert len(server.sent) == 3
+    assert len(server.asked) == 3
 
 
 def glue(glue_server: str) -> Any:
@@ -165,7 +141,7 @@ def test_an_error_of_glue_for_a_new_schema(code: str, raised: type[Exception]) -
             GlueRegistry(client=client, name=REGISTRY).add(TOPIC, LONG)
 
 
-def test_a_lake_file_names_the_registry_that_gets_the_schemas(server: Server) -> None:
+def test_a_lake_file_names_the_registry_that_gets_the_schemas(server: Answering) -> None:
     server.body = '{"id":7,"contentId":8}'
     head = '[lake]\nname = "shop"\n[source.shop]\nengine = "postgres"\ndatabase = "shop"\ntables = ["a.b"]\n'
     confluent = parse_lake(f'{head}[registry]\nkind = "confluent"\naddress = "{server.address}"\n')

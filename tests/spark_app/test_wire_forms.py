@@ -21,6 +21,7 @@ from spark_app.sources.file_layouts import UnreadableFiles
 from spark_app.sources.files import FilesSource, TableUndescribed
 from spark_app.table.table_ingest import TableIngest
 from spark_app.wire.sink_records import RecordsOfForms
+from tests.parameters import first_then_long
 from tests.spark_app import debezium
 from tests.spark_app.test_recorded_events import (
     Recorded,
@@ -189,7 +190,7 @@ def expected(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> R
     return rows_of(table)
 
 
-@pytest.mark.parametrize("sink", FORMS, ids=lambda sink: sink.__name__)
+@pytest.mark.parametrize("sink", first_then_long(FORMS, 2), ids=lambda sink: sink.__name__)
 def test_every_form_gives_the_table_that_envelopes_with_schemas_give(
     spark: SparkSession, jvm: Any, tmp_path: Path, expected: Rows, sink: Sink
 ) -> None:

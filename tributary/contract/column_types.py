@@ -77,10 +77,14 @@ class ColumnType:
 def _column_types(value: object) -> tuple[tuple[str, ColumnType], ...]:
     if not isinstance(value, dict) or not value or not all(isinstance(text, str) for text in value.values()):
         raise expecting('columns and their types, such as { id = "bigint", price = "numeric(10,2)" }')
+    return tuple((name, _column_type(name, text)) for name, text in value.items())
+
+
+def _column_type(name: str, text: str) -> ColumnType:
     try:
-        return tuple((name, ColumnType.parse(text)) for name, text in value.items())
+        return ColumnType.parse(text)
     except NotAColumnType as error:
-        raise expecting(error.expected or error.what) from None
+        raise expecting(f"for the column {name}, instead of {error.found}, {error.expected}") from None
 
 
 ColumnTypes = Annotated[tuple[tuple[str, ColumnType], ...], PlainValidator(_column_types)]

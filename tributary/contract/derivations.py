@@ -227,6 +227,16 @@ def derivation(lake: Lake, name: str, entry: Derived, text: str) -> Derivation:
     return TableDerivation(name, entry, query)
 
 
+def _words_of_parser(text: str) -> str:
+    """Return the parser's first sentence in words of SQL: it names classes of its own."""
+    first = text.partition("\n")[0].rstrip(".")
+    return re.sub(
+        r"Required keyword: '\w+' missing for <class '[\w.]*?(\w+)'>",
+        lambda missing: f"A part of {missing[1]} is missing",
+        first,
+    )
+
+
 def parse_sql(lake: Lake, text: str, where: str) -> SqlQuery:
     """Parse a query, and find what it reads. Raises QueryNotUsable."""
     # It takes a fifth of a second to import, and most commands need no query.
@@ -238,8 +248,12 @@ def parse_sql(lake: Lake, text: str, where: str) -> SqlQuery:
             statement for statement in parse(parseable(text), read=_DIALECT) if statement is not None
         ]
     except SqlglotError as error:
-        found = str(error).partition("\n")[0]
-        raise QueryNotUsable("the query is not SQL that Spark reads", where=where, found=found) from error
+        raise QueryNotUsable(
+            "the query is not SQL that Spark reads",
+            where=where,
+            found=_words_of_parser(str(error)),
+            expected="SELECT …, as Spark's SQL has it",
+        ) from error
     if len(statements) != 1 or not isinstance(statements[0], exp.Query):
         raise QueryNotUsable("the query is not one SELECT", where=where, expected="one statement: SELECT …")
     tree = statements[0]

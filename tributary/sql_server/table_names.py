@@ -17,6 +17,7 @@ from tributary.contract.errors import TributaryError
 from tributary.contract.table_name import TableName
 from tributary.operations.boards.tile_names import DATABASE as BOARDS
 from tributary.sql_server.board_tables import NO_BOARDS, BoardTables
+from tributary.sql_server.functions import NotTranslated, with_answers_of_mysql
 
 
 class NotAnswered(TributaryError):
@@ -55,6 +56,12 @@ def question_of(statement: exp.Expr, database: str | None, boards: BoardTables =
             expected="SELECT, SHOW or DESCRIBE",
         )
     query = statement.copy()
+    try:
+        with_answers_of_mysql(query)
+    except NotTranslated as error:
+        raise NotAnswered(
+            "this form of a function is not translated", found=error.function, expected=error.expected
+        ) from error
     defined = {cte.alias for cte in query.find_all(exp.CTE)}
     tiles = _tiles_in(query, defined, database, boards)
     moments: set[str | None] = {_moment_of(version) for version in query.find_all(exp.Version)}

@@ -46,6 +46,11 @@ def run(source: str, folder: Path) -> None:
             "q.py, line 5: derive ended with an error: found ValueError: boom",
         ),
         ("def derive(a, b):\n    return a.where('x')\n", "q.py, line 2: derive ended .*AttributeError"),
+        (
+            "from pyspark.errors import AnalysisException\n\ndef derive(a, b):\n"
+            "    raise AnalysisException('no column x; line 1 pos 3')\n",
+            "q.py, line 4: Spark cannot run the query: found no column x.",
+        ),
         ("def derive(a, b):\n    raise SystemExit\n", "q.py, line 2: derive ended with an error"),
     ],
 )

@@ -72,21 +72,26 @@ _QUESTIONS_OF_DYNAMODB = (
 )
 
 
+_Scale = Annotated[
+    float,
+    typer.Option("--scale", min=0.0001, max=10, help="Size of the shop; 1 is TICKIT's own 424,319 rows."),
+]
+_Transactions = Annotated[
+    int, typer.Option("--transactions", min=5, help="How many transactions follow the first snapshot.")
+]
+_Rate = Annotated[
+    float, typer.Option("--rate", min=0.1, metavar="PER SECOND", help="Transactions per second.")
+]
+_Seed = Annotated[int, typer.Option("--seed", help="Another seed gives another day of trade.")]
+_KeepRunning = Annotated[bool, typer.Option("--keep-running", help="Keep the servers running at the end.")]
+
+
 def demo(
-    scale: Annotated[
-        float,
-        typer.Option("--scale", min=0.0001, max=10, help="Size of the shop; 1 is TICKIT's own 424,319 rows."),
-    ] = 0.1,
-    transactions: Annotated[
-        int, typer.Option("--transactions", min=5, help="How many transactions follow the snapshot.")
-    ] = 1_000,
-    rate: Annotated[
-        float, typer.Option("--rate", min=0.1, metavar="PER SECOND", help="Transactions per second.")
-    ] = 25.0,
-    seed: Annotated[int, typer.Option("--seed", help="Another seed gives another day of trade.")] = 1,
-    keep_running: Annotated[
-        bool, typer.Option("--keep-running", help="Keep the servers running at the end.")
-    ] = False,
+    scale: _Scale = 0.1,
+    transactions: _Transactions = 1_000,
+    rate: _Rate = 25.0,
+    seed: _Seed = 1,
+    keep_running: _KeepRunning = False,
     lake: LakeFile = DEFAULT_LAKE_FILE,
     state: Annotated[
         Path, typer.Option("--state", metavar="FOLDER", help="A state folder for the demo alone.")
@@ -115,20 +120,11 @@ def demo(
 
 
 def demo_engines(
-    scale: Annotated[
-        float,
-        typer.Option("--scale", min=0.0001, max=10, help="Size of the shop; 1 is TICKIT's own 424,319 rows."),
-    ] = 0.05,
-    transactions: Annotated[
-        int, typer.Option("--transactions", min=5, help="How many transactions follow the snapshots.")
-    ] = 500,
-    rate: Annotated[
-        float, typer.Option("--rate", min=0.1, metavar="PER SECOND", help="Transactions per second.")
-    ] = 25.0,
-    seed: Annotated[int, typer.Option("--seed", help="Another seed gives another day of trade.")] = 1,
-    keep_running: Annotated[
-        bool, typer.Option("--keep-running", help="Keep the servers running at the end.")
-    ] = False,
+    scale: _Scale = 0.05,
+    transactions: _Transactions = 500,
+    rate: _Rate = 25.0,
+    seed: _Seed = 1,
+    keep_running: _KeepRunning = False,
     lake: LakeFile = ENGINES_LAKE_FILE,
     state: Annotated[
         Path, typer.Option("--state", metavar="FOLDER", help="A state folder for this demo alone.")
@@ -171,9 +167,7 @@ def demo_dynamodb(
         float, typer.Option("--rate", min=0.1, metavar="PER SECOND", help="Changes per second.")
     ] = 25.0,
     seed: Annotated[int, typer.Option("--seed", help="Another seed gives other customers and changes.")] = 1,
-    keep_running: Annotated[
-        bool, typer.Option("--keep-running", help="Keep the servers running at the end.")
-    ] = False,
+    keep_running: _KeepRunning = False,
     lake: LakeFile = DYNAMODB_LAKE_FILE,
     state: Annotated[
         Path, typer.Option("--state", metavar="FOLDER", help="A state folder for this demo alone.")

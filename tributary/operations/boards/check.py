@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tributary.api.time_travel import NotAMoment, OutOfHistory, instant_of
 from tributary.contract.boards.board import Board, BoardError, Tile, read_board, tile_place
 from tributary.contract.boards.views import View
 from tributary.contract.errors import TributaryError
@@ -61,8 +62,12 @@ def _problem_of_view(view: View, board: Path) -> TributaryError | None:
 def _problem_of(tile: Tile, where: str, ask: Ask | None) -> TributaryError | None:
     try:
         check_statement(tile.sql, where)
+        if tile.as_of is not None:
+            instant_of(tile.as_of)
         if ask is not None:
             shown(tile, answer_of(tile, where, ask), where)
+    except NotAMoment as error:
+        return _of_moment(error, where)
     except TributaryError as error:
         return error
     return None
@@ -72,6 +77,8 @@ def answer_of(tile: Tile, where: str, ask: Ask) -> pa.Table:
     """Return the answer to a tile's SQL. Raises BoardError, which names the tile, for errors of the query."""
     try:
         return ask(tile.sql, tile.as_of)
+    except (NotAMoment, OutOfHistory) as error:
+        raise _of_moment(error, where) from error
     except TributaryError as error:
         raise BoardError(
             error.what,
@@ -80,6 +87,18 @@ def answer_of(tile: Tile, where: str, ask: Ask) -> pa.Table:
             expected=error.expected,
             remedy=list(error.remedies) or "Try the statement on the page Ask of the console.",
         ) from error
+
+
+def _of_moment(error: TributaryError, where: str) -> BoardError:
+    """Return the error of a tile whose `as_of` names no state that can be read."""
+    place = f"{where}, key as_of"
+    return BoardError(
+        error.what,
+        where=place if error.where is None else f"{place}: {error.where}",
+        found=error.found,
+        expected=error.expected,
+        remedy="Change as_of in the file. Without it, the tile shows the latest commit.",
+    )
 
 
 def check_statement(sql: str, where: str) -> None:
