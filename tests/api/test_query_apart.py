@@ -12,6 +12,7 @@ from tributary.api.lake_files import LocalFiles
 from tributary.api.query_apart import query_apart
 from tributary.api.sql import Limits, QueryError
 from tributary.api.tables import UnknownTable
+from tributary.contract.errors import TributaryError
 
 FILES = LocalFiles("http://127.0.0.1:9", "key", "secret")
 AMPLE = Limits(seconds=60, memory="500MB")
@@ -49,11 +50,14 @@ def test_a_value_that_duckdb_does_not_interrupt_ends_with_the_time_of_the_query(
     assert time.monotonic() - began < 30
 
 
-def test_one_process_answers_one_question_after_another() -> None:
+def test_one_process_answers_one_question_after_another_and_tells_their_mistakes() -> None:
     ask("SELECT 1")
     before = workers()
     assert before
     assert [ask(f"SELECT {n} AS n") for n in range(5)] == [[{"n": n}] for n in range(5)]
+    for query in ("SELEKT 1", "SELECT city", "SELECT * FROM orders", "SELECT 1; SELECT 2"):
+        with pytest.raises(TributaryError):
+            ask(query)
     assert workers() == before
 
 

@@ -20,6 +20,7 @@ from typing import IO, TYPE_CHECKING
 
 from tributary.api.sql import Limits, QueryError, limit_bytes, needs_too_much_memory, query_read, read_named
 from tributary.api.tables import LakeTable
+from tributary.contract.errors import TributaryError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -80,9 +81,9 @@ def serve() -> None:
                 question: Question = pickle.load(questions)
             except EOFError:
                 return
-            is_answered = _answer(question, answers)
+            error = _answer(question, answers)
             # After a failed allocation, DuckDB can crash later. And not all memory that it took comes back.
-            if not is_answered or _status_bytes("RssAnon") > _KEPT:
+            if not _is_about_the_query(error) or _status_bytes("RssAnon") > _KEPT:
                 os._exit(0)
 
 
@@ -91,8 +92,8 @@ def _comes(questions: IO[bytes]) -> bool:
     return bool(readable)
 
 
-def _answer(question: Question, answers: IO[bytes]) -> bool:
-    """Send the answer, or why there is none. Return whether there is one."""
+def _answer(question: Question, answers: IO[bytes]) -> Exception | None:
+    """Send the answer, or why there is none. Return why."""
     import pyarrow as pa
 
     try:
@@ -100,12 +101,21 @@ def _answer(question: Question, answers: IO[bytes]) -> bool:
     except Exception as error:  # noqa: BLE001  It belongs to the process that asks.
         pickle.dump(_sendable(error), answers)
         answers.flush()
-        return False
+        return error
     pickle.dump(None, answers)
     with pa.ipc.new_stream(answers, found.schema) as stream:
         stream.write_table(found)
     answers.flush()
-    return True
+    return None
+
+
+def _is_about_the_query(error: BaseException | None) -> bool:
+    """Tell whether the error and its causes say what is wrong with the query, and no more."""
+    import duckdb
+
+    while isinstance(error, TributaryError | duckdb.ProgrammingError):
+        error = error.__cause__
+    return error is None
 
 
 def _sendable(error: Exception) -> Exception:
