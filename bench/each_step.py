@@ -48,19 +48,19 @@ OF_BRONZE: Mapping[str, tuple[str, ...]] = {
 class Settings:
     """The settings: the events of a catch-up in one commit, and how often each mixture runs.
 
-    has_plain  whether all in plain PySpark runs, too, which takes as long as everything else
+    has_plain  whether all in plain PySpark runs, too
     """
 
     name: str = "each_step"
-    events: int = 300_000
-    preloaded: int = 100_000
+    events: int = 200_000
+    preloaded: int = 50_000
     warm_ups: int = 1
     rounds: int = 2
-    has_plain: bool = False
+    has_plain: bool = True
 
 
 FULL = Settings()
-QUICK = Settings(events=20_000, preloaded=5_000, warm_ups=0, rounds=1)
+QUICK = Settings(events=20_000, preloaded=5_000, warm_ups=0, rounds=1, has_plain=False)
 
 
 def run(settings: Settings = FULL) -> Results:

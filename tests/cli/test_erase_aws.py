@@ -357,16 +357,21 @@ def _hang_up() -> None:
     os.kill(os.getpid(), signal.SIGHUP)
 
 
-@pytest.mark.parametrize("interrupt", [_press_ctrl_c, _hang_up])
 def test_an_interrupted_command_leaves_no_key(
-    interrupt: Callable[[], None],
-    on_emr: Deployed,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    on_emr: Deployed, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(job_run, "_pause", interrupt)
+    monkeypatch.setattr(job_run, "_pause", _press_ctrl_c)
     assert main.run(["erase", "people", SECRET, "--aws"]) == _INTERRUPTED
     assert "may keep running" in capsys.readouterr().err
+    assert_nothing_is_left(on_emr)
+
+
+def test_a_command_whose_terminal_is_closed_leaves_no_key(
+    on_emr: Deployed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(job_run, "_pause", _hang_up)
+    with main.orderly_end():
+        assert main.run(["erase", "people", SECRET, "--aws"]) == 128 + signal.SIGHUP
     assert_nothing_is_left(on_emr)
     assert signal.getsignal(signal.SIGHUP) == signal.SIG_DFL
 

@@ -6,6 +6,8 @@ import signal
 import sys
 import tempfile
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 from types import FrameType
@@ -43,7 +45,6 @@ from tributary.operations.remedy_words import remedy_words
 
 FAILURE = 1
 INTERRUPTED = 128 + signal.SIGINT
-TERMINATED = 128 + signal.SIGTERM
 
 app = typer.Typer(
     name="tributary",
@@ -115,8 +116,22 @@ app.command(rich_help_panel="Run on AWS")(submit)
 
 def main() -> NoReturn:
     """Run the command in the process's arguments, and exit with its status."""
-    signal.signal(signal.SIGTERM, _terminate)
-    sys.exit(run(sys.argv[1:]))
+    with orderly_end():
+        sys.exit(run(sys.argv[1:]))
+
+
+@contextmanager
+def orderly_end() -> Iterator[None]:
+    """Let SIGTERM, and SIGHUP of a terminal that is closed, end a command as orderly as Ctrl-C does."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
+    for number, handler in before.items():
+        if handler is not signal.SIG_IGN:  # nohup lets a command ignore SIGHUP.
+            signal.signal(number, _end)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def run(arguments: list[str]) -> int:
@@ -130,20 +145,24 @@ def run(arguments: list[str]) -> int:
         return end.code if isinstance(end.code, int) else 0
     except TributaryError as error:
         _say(f"tributary: {error.text(remedy_words)}")
-    except _Terminated:
-        return TERMINATED
+    except _Ended as ended:
+        return 128 + ended.signal
     except Exception as error:  # noqa: BLE001  The last resort: no traceback on the terminal.
         report = _write_report()
         _say(f"tributary: An unexpected error: {type(error).__name__}: {error}. The details are in {report}.")
     return FAILURE
 
 
-class _Terminated(BaseException):
-    """SIGTERM, which ends a command in the same orderly way as Ctrl-C."""
+class _Ended(BaseException):
+    """A signal that ends the command. As no `Exception`, it passes what handles errors."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.signal = number
 
 
-def _terminate(_number: int, _frame: FrameType | None) -> None:
-    raise _Terminated
+def _end(number: int, _frame: FrameType | None) -> NoReturn:
+    raise _Ended(number)
 
 
 def _say(text: str) -> None:

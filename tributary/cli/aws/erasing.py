@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import signal
-import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from types import FrameType
-from typing import NoReturn
 
 from spark_app.reports import Blocked, Erased
 from tributary.api.open_lake import OpenLake, open_deployed
@@ -67,7 +62,7 @@ def erase_on_aws(
         erased: Erased | None = None
         failures: list[Exception] = []
         try:
-            with _ended_by_hangup(), keys_on_aws(session.s3, opened.quarantine, keys) as objects:
+            with keys_on_aws(session.s3, opened.quarantine, keys) as objects:
                 erased, failed = _run(deployed, name, objects)
                 failures += [failed] if failed is not None else []
         except KeysLeft as error:
@@ -161,21 +156,3 @@ def _text(error: Exception) -> str:
     if isinstance(error, TributaryError):
         return error.text(remedy_words)
     return f"{type(error).__name__}: {error}"
-
-
-@contextmanager
-def _ended_by_hangup() -> Iterator[None]:
-    """End the context as Ctrl-C does if the terminal is closed, so that its keys are removed."""
-    is_default = signal.getsignal(signal.SIGHUP) == signal.SIG_DFL
-    if not is_default or threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    signal.signal(signal.SIGHUP, _interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGHUP, signal.SIG_DFL)
-
-
-def _interrupt(_number: int, _frame: FrameType | None) -> NoReturn:
-    raise KeyboardInterrupt
