@@ -120,11 +120,13 @@ class ConnectorStatus:
             return ()
         if known := _known_remedies(failure):
             return known
-        if (lost := self.lost_peer) is None:
-            return remedies_of("See the log of the Connect worker.")
-        return remedies_of(
-            [f"The {lost} does not answer. Once it does, start the connector again.", BringUp()]
+        lost = self.lost_peer
+        first = (
+            "See the log of the Connect worker. Once the cause is gone, start the connector again."
+            if lost is None
+            else f"The {lost} does not answer. Once it does, start the connector again."
         )
+        return remedies_of([first, BringUp()])
 
     @property
     def lost_peer(self) -> Peer | None:
