@@ -146,7 +146,7 @@ def test_a_table_has_its_lag_from_cloudwatch_and_its_commit_from_its_files() -> 
     assert (orders.table, orders.behind, orders.commit, orders.state) == (ORDERS, 7, None, "waiting")
     assert (users.table, users.behind, users.commit) == (USERS, None, commit())
     (following,) = table_states(LakeStatus((), "", None, (run(),), measured), [])
-    assert following.state == "well"
+    assert following.state == "loading"
 
 
 @pytest.mark.usefixtures("deployed")

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
 
+from spark_app.ledger.ledger import Ledger
+from tributary.api.timeline import Commit
 from tributary.contract.online_snapshot import Failed, Noticed, Record, Request, Requested
 from tributary.contract.table_name import TableName
+from tributary.operations.table_lag import TableLag
 from tributary.operations.table_states import TableState, table_states
 
 TABLE = TableName("shop", "public", "orders")
+COMMIT = Commit(
+    "20260102030400000", datetime(2026, 1, 2, tzinfo=UTC), 7, 0, Ledger("shop.orders", positions={0: 9})
+)
 REQUEST = Request("id", TABLE, ("some of its rows can have come before it was followed",), 0)
 
 
@@ -24,3 +32,20 @@ def test_a_table_that_is_not_in_the_lake_and_has_to_be_read_by_hand_is_shown(rec
 
 def test_a_table_whose_first_events_are_on_their_way_is_not_shown_yet() -> None:
     assert _states(Requested(REQUEST)) == ()
+
+
+@pytest.mark.parametrize(
+    ("behind", "commit", "ingests", "state"),
+    [
+        (0, None, True, "well"),
+        (7, None, False, "waiting"),
+        (7, None, True, "loading"),
+        (7, COMMIT, True, "well"),
+    ],
+)
+def test_a_table_whose_first_events_are_being_applied_is_loading(
+    behind: int, commit: Commit | None, ingests: bool, state: str
+) -> None:
+    lag = TableLag(TABLE, behind, commit)
+    (found,) = table_states((lag,), {}, {}, {}, {}, ingests=ingests)
+    assert (found.state, found.is_well) == (state, True)

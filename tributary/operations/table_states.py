@@ -74,7 +74,11 @@ class TableState:
             return state_of(self.snapshot)
         if is_found_different(self.verified):
             return "differs"
-        return "waiting" if self.behind and not self.ingests else "well"
+        if not self.behind:
+            return "well"
+        if not self.ingests:
+            return "waiting"
+        return "loading" if self.commit is None else "well"
 
     @property
     def is_well(self) -> bool:

@@ -257,7 +257,7 @@ def _print_status(found: PipelineStatus, tables: Sequence[TableState]) -> None:
 def _is_unverified(table: TableState) -> bool:
     """Tell whether a table is not verified for a reason that the status does not say anyway."""
     has_problem = table.verified is not None and table.verified.problem is not None
-    return has_problem and table.state in ("well", "waiting")
+    return has_problem and table.state in ("well", "waiting", "loading")
 
 
 def _uptime_text(seconds: float | None) -> str:

@@ -46,6 +46,7 @@ _COLORS = {
     "removal interrupted": "warning",
     "paused": "warning",
     "waiting": "info",
+    "loading": "info",
 }
 
 
