@@ -43,7 +43,7 @@ demo-dynamodb: $(INSTALLED) $(FETCHED) ## show a lake that follows a DynamoDB ov
 
 .PHONY: test
 test: lint setup ## check the code, and test every promise once on real servers and Spark, in two to four processes at a time
-	@$(BIN)/python -m tests --coverage
+	@$(BIN)/python -m tests
 
 .PHONY: test-long
 test-long: setup $(HADOOP) ## run the tests that `make test` leaves out: more engines, random histories, and every fault
@@ -75,7 +75,7 @@ test-fast: setup ## run the tests that start neither servers nor Spark
 
 .PHONY: coverage
 coverage: setup ## run the fast tests, and show which lines they leave out
-	@$(BIN)/python -m tests --fast --coverage
+	@$(BIN)/python -m tests --coverage
 
 .PHONY: soak
 soak: setup ## test generated histories, damaged events and killed processes for two hours (TRIBUTARY_SOAK_SECONDS, TRIBUTARY_SOAK_SEED)
