@@ -39,7 +39,7 @@ STEPS: Mapping[str, tuple[str, ...]] = {
 }
 """The functions of `Steps` that are plain, by what they do.
 
-Only a `select` can send values to a function in Python. Steps that do so cannot be part of Java's decoding."""
+Only a `select` can send values to a function in Python. A step that does so cannot be in Java's decoding."""
 OF_BRONZE: Mapping[str, tuple[str, ...]] = {
     ALL_IN_JAVA: (),
     "read bronze": ("read_bronze_events",),
