@@ -6,6 +6,7 @@ import argparse
 import signal
 import sys
 from collections.abc import Callable
+from typing import TypeVar
 
 from tributary.contract.errors import TributaryError
 from tributary.operations.remedy_words import remedy_words
@@ -14,31 +15,30 @@ STOPPED = 130
 """The exit status of a command that Ctrl-C has stopped."""
 
 
+_Number = TypeVar("_Number", int, float)
+
+
 def whole(least: int, most: int) -> Callable[[str], int]:
     """Return how argparse reads a whole number within limits."""
-
-    def read(text: str) -> int:
-        try:
-            number = int(text)
-        except ValueError:
-            number = least - 1
-        if not least <= number <= most:
-            raise argparse.ArgumentTypeError(f"found {text}, expected a whole number from {least} to {most}")
-        return number
-
-    return read
+    return _within(int, least, most, f"a whole number from {least} to {most}")
 
 
 def number(least: float, most: float) -> Callable[[str], float]:
     """Return how argparse reads a number within limits."""
+    return _within(float, least, most, f"a number from {least:g} to {most:g}")
 
-    def read(text: str) -> float:
+
+def _within(
+    kind: Callable[[str], _Number], least: _Number, most: _Number, expected: str
+) -> Callable[[str], _Number]:
+    def read(text: str) -> _Number:
         try:
-            found = float(text)
+            found: _Number | None = kind(text)
         except ValueError:
-            found = float("nan")
-        if not least <= found <= most:
-            raise argparse.ArgumentTypeError(f"found {text}, expected a number from {least:g} to {most:g}")
+            found = None
+        # Text that is no number, and NaN, are not within limits either.
+        if found is None or not least <= found <= most:
+            raise argparse.ArgumentTypeError(f"found {text}, expected {expected}")
         return found
 
     return read
@@ -49,10 +49,10 @@ def run_example(example: Callable[[], None]) -> None:
 
     SIGTERM and SIGHUP end an example as Ctrl-C does: it stops its servers.
     """
-    for number in (signal.SIGTERM, signal.SIGHUP):
+    for one in (signal.SIGTERM, signal.SIGHUP):
         # nohup lets an example ignore SIGHUP.
-        if signal.getsignal(number) == signal.SIG_DFL:
-            signal.signal(number, signal.default_int_handler)
+        if signal.getsignal(one) == signal.SIG_DFL:
+            signal.signal(one, signal.default_int_handler)
     try:
         example()
     except TributaryError as error:

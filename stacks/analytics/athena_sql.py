@@ -131,6 +131,7 @@ def _refuse_unnamed_columns(tree: exp.Query, where: str) -> None:
 def _columns(tree: exp.Query, where: str) -> tuple[Column, ...]:
     """Return the columns of a query whose parts have their types."""
     tree = _of_columns(tree)
+    columns = []
     for name, item in zip(tree.named_selects, tree.selects, strict=True):
         if shows_nothing(item):
             raise _refusal(
@@ -138,7 +139,8 @@ def _columns(tree: exp.Query, where: str) -> tuple[Column, ...]:
                 where,
                 f"column {name}: {item.unalias().sql('duckdb')}",
             )
-    return tuple(_column(name, item) for name, item in zip(tree.named_selects, tree.selects, strict=True))
+        columns.append(_column(name, item))
+    return tuple(columns)
 
 
 def _of_columns(tree: exp.Query) -> exp.Query:

@@ -150,9 +150,8 @@ def _moved(part: exp.Expr, value: exp.Expr, by: exp.Expr, sign: int) -> exp.Expr
     interval = by.unnest()
     if is_of(value, INTERVALS) or not isinstance(interval, exp.Interval):
         return part
-    unit, number = interval.text("unit").lower().removesuffix("s"), interval.this
-    if unit not in _UNITS:
-        raise NoSureTranslation(part, "Write intervals with one number and one unit, such as INTERVAL 2 DAY.")
+    number = interval.this
+    unit = _unit(part, interval, "Write intervals with one number and one unit, such as INTERVAL 2 DAY.")
     if unit in _UNITS_OF_A_DAY or is_of(value, DATES):
         value = value if is_of(value, TIMESTAMPS) else cast(value.copy(), "timestamp")
     if isinstance(number, exp.Literal) and re.fullmatch(r"\d+", number.name):
@@ -164,11 +163,19 @@ def _moved(part: exp.Expr, value: exp.Expr, by: exp.Expr, sign: int) -> exp.Expr
     return call("DATE_ADD", unit, count, value.copy())
 
 
+def _unit(
+    part: exp.Expr, written: exp.Expr, remedy: str = f"Use one of these units: {', '.join(_UNITS)}."
+) -> str:
+    """Return the unit that is written in a part. Refuse the part if Athena has no such unit."""
+    unit = written.text("unit").lower().removesuffix("s")
+    if unit not in _UNITS:
+        raise NoSureTranslation(part, remedy)
+    return unit
+
+
 def difference(part: exp.DateDiff) -> exp.Expr:
     """DuckDB counts the borders between two times, and takes dates for every unit."""
-    unit = part.text("unit").lower().removesuffix("s") or "day"
-    if unit not in _UNITS:
-        raise NoSureTranslation(part, f"Use one of these units: {', '.join(_UNITS)}.")
+    unit = _unit(part, part) if part.text("unit") else "day"
     ends = []
     for end in (part.expression, part.this):
         needs_type = is_text_literal(end) or (unit in _UNITS_OF_A_DAY and not is_of(end, TIMESTAMPS))
@@ -177,9 +184,7 @@ def difference(part: exp.DateDiff) -> exp.Expr:
 
 
 def truncated(part: exp.TimestampTrunc | exp.DateTrunc) -> exp.Expr:
-    unit = part.text("unit").lower().removesuffix("s")
-    if unit not in _UNITS:
-        raise NoSureTranslation(part, f"Use one of these units: {', '.join(_UNITS)}.")
+    unit = _unit(part, part)
     value = part.this
     needs_type = is_text_literal(value) or (unit in _UNITS_OF_A_DAY and is_of(value, DATES))
     if needs_type:

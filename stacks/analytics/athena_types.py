@@ -84,6 +84,11 @@ def call(name: str, *arguments: exp.Expr | str) -> exp.Expr:
     )
 
 
+def not_null(part: exp.Expr) -> exp.Expr:
+    """Return the condition that the part has a value."""
+    return exp.Not(this=exp.Is(this=part.copy(), expression=exp.Null()))
+
+
 def cast(part: exp.Expr, kind: str) -> exp.Expr:
     """Return the part with the type, which may be the one that it has."""
     kept: exp.Expr = exp.cast(part, kind, dialect="athena")

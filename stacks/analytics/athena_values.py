@@ -24,6 +24,7 @@ from stacks.analytics.athena_types import (
     is_of,
     is_text_literal,
     kind_of,
+    not_null,
 )
 
 _KIND = exp.DType
@@ -96,7 +97,7 @@ def number_of_rows(part: exp.Count) -> exp.Expr:
 
 def of_extreme(part: exp.ArgMax | exp.ArgMin) -> exp.Expr:
     """DuckDB leaves out rows whose value is NULL. Athena's MAX_BY and MIN_BY can answer NULL."""
-    there = exp.Not(this=exp.Is(this=part.this.copy(), expression=exp.Null()))
+    there = not_null(part.this)
     if isinstance(part.parent, exp.Filter):
         condition = part.parent.expression
         condition.set("this", exp.and_(condition.this.copy(), there))
@@ -106,7 +107,7 @@ def of_extreme(part: exp.ArgMax | exp.ArgMin) -> exp.Expr:
 
 def trimmed(part: exp.Trim) -> exp.Expr:
     """DuckDB trims spaces, Athena all white space."""
-    if part.expression is None or not part.args.get("expression"):
+    if part.args.get("expression") is None:
         part.set("expression", exp.Literal.string(" "))
     return part
 
@@ -115,7 +116,7 @@ def extreme(part: exp.Greatest | exp.Least) -> exp.Expr:
     """DuckDB leaves NULL out. Athena's functions answer NULL if one value is NULL."""
     values = exp.Array(expressions=[part.this.copy(), *(each.copy() for each in part.expressions)])
     one = exp.to_identifier("each_value")
-    there = exp.Lambda(this=exp.Not(this=exp.Is(this=one.copy(), expression=exp.Null())), expressions=[one])
+    there = exp.Lambda(this=not_null(one), expressions=[one])
     name = "ARRAY_MAX" if isinstance(part, exp.Greatest) else "ARRAY_MIN"
     return call(name, call("FILTER", values, there))
 
@@ -125,7 +126,7 @@ def logarithm(part: exp.Log) -> exp.Expr:
 
 
 def some_value(part: exp.IgnoreNulls) -> exp.Expr:
-    """Athena's ARBITRARY leaves NULL out by itself, and cannot be told to do so."""
+    """Athena's ARBITRARY always leaves NULL out, and refuses the words for it."""
     if isinstance(part.this, exp.AnyValue):
         return part.this.copy()
     return part
@@ -280,9 +281,8 @@ def matched(part: exp.RegexpExtract) -> exp.Expr:
     if group is not None and not (isinstance(group, exp.Literal) and group.is_int):
         raise NoSureTranslation(part, "Name one group by its number.")
     arguments = [part.this.copy(), part.expression.copy(), *([group.copy()] if group is not None else [])]
-    here = exp.Not(this=exp.Is(this=part.this.copy(), expression=exp.Null()))
     text = exp.Coalesce(this=call("REGEXP_EXTRACT", *arguments), expressions=[exp.Literal.string("")])
-    return exp.Case(ifs=[exp.If(this=here, true=text)])
+    return exp.Case(ifs=[exp.If(this=not_null(part.this), true=text)])
 
 
 def replaced(part: exp.RegexpReplace) -> exp.Expr:

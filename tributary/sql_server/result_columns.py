@@ -81,7 +81,7 @@ def _values(column: pa.ChunkedArray) -> tuple[SentAs, list[Any]]:
         column = column.cast(pa.timestamp(column.type.unit))  # Without a zone, it is the time in UTC.
     way = sent_as(column.type)
     values = values_of(column)
-    is_text = any(isinstance(value, str) for value in values)
+    is_text = isinstance(next((value for value in values if value is not None), None), str)
     return (sent_as(pa.string()) if is_text else way), values
 
 

@@ -123,7 +123,7 @@ class LakeSession(Session):  # type: ignore[misc]
         return [(table, create_table(table, columns))], ["Table", "Create Table"]
 
     async def handle_query(self, sql: str, attrs: dict[str, str]) -> AllowedResult:
-        """Run a statement. One that is no SQL is told without the terminal's colors that sqlglot puts in."""
+        """Run a statement. The error of one that is no SQL lacks the colors that sqlglot puts in."""
         try:
             return await super().handle_query(sql, attrs)
         except ParseError as error:

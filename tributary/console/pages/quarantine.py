@@ -80,7 +80,7 @@ def _text(title: str, text: str) -> None:
 
 
 def bytes_text(found: bytes) -> str:
-    """Return bytes as text. Those that are no character, or one that nobody sees, are shown as `\\x00`."""
+    """Return bytes as text, with codes such as `\\x00` for what is no character or cannot be seen."""
     text = found.decode(errors="backslashreplace")
     return re.sub(r"[\x00-\x09\x0b-\x1f\x7f]", lambda one: f"\\x{ord(one[0]):02x}", text)
 
