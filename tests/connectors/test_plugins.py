@@ -26,6 +26,8 @@ from tributary.contract.lake import parse_lake
 from tributary.contract.schema_registry import RegistryKind
 
 KAFKA_LOCK = Path(local.__file__).with_name("services.lock.json")
+BUILT_TWICE = ("debezium-connector-postgres", "debezium-connector-mysql")
+"""All plugins are built by the same code. These two hold downloaded jars and classes of the project."""
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +50,7 @@ def other_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
         with pytest.MonkeyPatch.context() as environment:
             environment.setenv("TRIBUTARY_CACHE", str(cache))
             environment.setenv("TZ", "Pacific/Auckland")
-            build_plugins()
+            build_plugins(names=BUILT_TWICE)
     finally:
         os.umask(previous)
     return cache
@@ -58,13 +60,15 @@ def other_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def built_elsewhere(other_cache: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Plugin, ...]:
     """The plugins of the other cache. Everything that the test builds goes there too."""
     monkeypatch.setenv("TRIBUTARY_CACHE", str(other_cache))
-    return build_plugins()
+    return build_plugins(names=BUILT_TWICE)
 
 
 def test_the_same_lock_gives_the_same_bytes_in_another_cache_at_another_time(
     plugins: tuple[Plugin, ...], built_elsewhere: tuple[Plugin, ...]
 ) -> None:
-    assert {plugin.sha256 for plugin in built_elsewhere} == {plugin.sha256 for plugin in plugins}
+    assert {(plugin.name, plugin.sha256) for plugin in built_elsewhere} == {
+        (plugin.name, plugin.sha256) for plugin in plugins if plugin.name in BUILT_TWICE
+    }
     assert not {plugin.zip for plugin in built_elsewhere} & {plugin.zip for plugin in plugins}
 
 
@@ -82,8 +86,11 @@ def test_a_zip_is_named_after_its_content(plugins: tuple[Plugin, ...], tmp_path:
 def test_a_zip_that_was_damaged_in_the_cache_is_built_again(
     plugins: tuple[Plugin, ...], built_elsewhere: tuple[Plugin, ...]
 ) -> None:
-    built_elsewhere[0].zip.write_bytes(b"damaged")
-    assert build_plugins()[0].zip.read_bytes() == plugins[0].zip.read_bytes()
+    damaged = built_elsewhere[0]
+    whole = next(plugin for plugin in plugins if plugin.name == damaged.name)
+    damaged.zip.write_bytes(b"damaged")
+    (again,) = build_plugins(names=(damaged.name,))
+    assert again.zip.read_bytes() == whole.zip.read_bytes()
 
 
 def test_a_plugin_is_one_folder_with_its_name_and_its_licenses(plugins: tuple[Plugin, ...]) -> None:
