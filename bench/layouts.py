@@ -228,10 +228,12 @@ _CATCH_UP = (Grid("Contender", _rate), Grid("Times as fast", _times))
 def _lake(figure: Figure) -> Place | None:
     if "tables" not in figure.of:
         return None
-    command = figure.of.get("command")
-    return f"{figure.name} ({figure.unit})" if command is None else f"`tributary {command}` (s)", (
-        f"{figure.of['tables']} tables"
-    )
+    column = f"{figure.of['tables']} tables"
+    label = figure.of.get("command")
+    if label is None:
+        return f"{figure.name} ({figure.unit})", column
+    command, comma, which = str(label).partition(",")
+    return f"`tributary {command}`{comma}{which} (s)", column
 
 
 _MANY_TABLES = (
