@@ -46,7 +46,7 @@ class Settings:
 
 
 COMMANDS = (("tables", "tables"), ("tables, again", "tables"), ("status", "status"))
-"""The commands that are timed, with a label for each call. The first `tables` counts the rows of all tables."""
+"""The commands that are timed, with a label each. The first `tables` counts the rows of all tables."""
 
 FULL = Settings()
 THOUSAND = Settings("many_tables_thousand", idle=980)
