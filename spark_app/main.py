@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 import signal
 import sys
-from collections.abc import Mapping, Sequence, Set
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from collections.abc import Iterator, Mapping, Sequence, Set
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -95,11 +95,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except TributaryError as error:
         print(error, file=sys.stderr)
         return 2
-    lake, stop = lake_file.lake, StopRequest()
-    for number in (signal.SIGTERM, signal.SIGINT):
+    with stopped_by_signals() as stop:
+        return _run_and_close(lake_file, named, options, stop)
+
+
+@contextmanager
+def stopped_by_signals() -> Iterator[StopRequest]:
+    """Yield a request to end the run, which SIGTERM and SIGINT set. Their handlers come back at the end."""
+    stop = StopRequest()
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    for number in before:
         signal.signal(number, lambda *_: stop.set())
-    spark = start_session(f"tributary {options.command} {lake.name}")
-    metrics = _metrics(lake, options)
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _run_and_close(
+    lake_file: WatchedLakeFile, named: Set[TableName], options: argparse.Namespace, stop: StopRequest
+) -> int:
+    """Run the command in a session of its own, and return the exit status."""
+    spark = start_session(f"tributary {options.command} {lake_file.lake.name}")
+    metrics = _metrics(lake_file.lake, options)
     try:
         with ExitStack() as opened:
             out = opened.enter_context(_output(spark, options))

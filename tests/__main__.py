@@ -166,7 +166,8 @@ class Run:
         own = [f"--basetemp={self._folder / share.name}", f"--junit-xml={report}", "--color=no"]
         if self._covers:
             own += ["--cov", "--cov-report=", "--cov-fail-under=0"]  # all shares together are held to it
-        return [sys.executable, "-m", "pytest", *share.arguments(), "--quiet", *own, *self._for_pytest]
+        pytest = [sys.executable, "-m", "pytest", "-p", "tests.interrupts"]
+        return [*pytest, *share.arguments(), "--quiet", *own, *self._for_pytest]
 
     def _interrupt(self) -> None:
         self.is_interrupted = True

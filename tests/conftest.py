@@ -29,6 +29,8 @@ settings.register_profile("tributary", deadline=None, derandomize="CI" in os.env
 settings.register_profile("soak", parent=settings.get_profile("tributary"), max_examples=60)
 settings.load_profile("tributary")
 
+pytest_plugins = ("tests.interrupts",)
+
 STARTED_FOR_SECONDS = {"spark", "pipeline"}
 """Fixtures that make a test slow."""
 
@@ -44,13 +46,6 @@ Without it, the JVM has only 48 MB for compiled code. Spark's generated code fil
 From then on, the JVM spends a fifth of its time on throwing code away, and compiles it again later.
 Hadoop starts a process for each file that it creates on a local disk, and VFORK is the cheapest way.
 """
-
-
-def pytest_configure() -> None:
-    # If a shell starts the tests in the background, they ignore Ctrl-C, and so would all their children.
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    # SIGTERM also stops the servers that the tests have started.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -147,7 +142,11 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         environment.setenv("JAVA_HOME", str(java_home))
         environment.setenv("PYSPARK_SUBMIT_ARGS", f"{arguments} pyspark-shell")
         environment.setenv("SPARK_LOCAL_IP", "127.0.0.1")
+        on_interrupt = signal.getsignal(signal.SIGINT)
         session = start_session("tests")
+    # Spark's own handler asks the JVM to cancel its jobs. During another call to the JVM, this fails, and the
+    # interrupt is lost.
+    signal.signal(signal.SIGINT, on_interrupt)
     session.sparkContext.setLogLevel("ERROR")
     use_usual_steps()
     try:

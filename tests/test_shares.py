@@ -96,6 +96,26 @@ def test_ctrl_c_lets_every_share_clean_up_and_starts_no_other(tmp_path: Path) ->
     assert not (tmp_path / "test_c.started").exists()
 
 
+def test_no_test_starts_after_ctrl_c_even_if_a_test_goes_on(tmp_path: Path) -> None:
+    process = start_shares(
+        tmp_path,
+        a="import pathlib, time\n"
+        "def test_goes_on():\n"
+        "    pathlib.Path(__file__).with_suffix('.started').touch()\n"
+        "    try: time.sleep(100)\n"
+        "    except KeyboardInterrupt: pass\n"
+        "def test_of_later(): pathlib.Path(__file__).with_suffix('.later').touch()\n",
+    )
+    deadline = time.monotonic() + 60
+    while not (tmp_path / "test_a.started").exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=60)
+    assert process.returncode == 128 + signal.SIGINT
+    assert not (tmp_path / "test_a.later").exists()
+
+
 @pytest.mark.parametrize(
     ("statuses", "status"),
     [((0, 0), 0), ((0, 5), 0), ((5, 5), 5), ((0, 1), 1), ((0, -9), 1), ((5, 2), 1)],
