@@ -103,6 +103,14 @@ class Checked:
 
 
 @dataclass(frozen=True)
+class UnknownTable:
+    """The name of a table, as a connector's failure has it. None: the failure does not name the schema."""
+
+    schema: str | None
+    table: str
+
+
+@dataclass(frozen=True)
 class Encryption:
     """The encryption of a session. The certificates in the file, in PEM, must vouch for the server.
 
@@ -219,6 +227,14 @@ class Engine(ABC, Generic[SourceT, SessionT]):
     @abstractmethod
     def remedies(self) -> Mapping[str, Remedies]:
         """Return what to do about a failed connector, by a part of the failure's text."""
+
+    def unknown_table(self, failure: str) -> UnknownTable | None:  # noqa: ARG002
+        """Return the table at whose changes the connector failed, because it does not know its columns.
+
+        The connector skips the changes of a table that it does not read. None: it failed for another reason.
+        `failure` is the failure's text.
+        """
+        return None
 
     @abstractmethod
     def remains(self, config: Mapping[str, str]) -> str | None:
