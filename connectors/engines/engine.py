@@ -249,11 +249,24 @@ class Engine(ABC, Generic[SourceT, SessionT]):
     def check(self, session: SessionT, lake: Lake, source: SourceT) -> Checked:
         """Check the server and the source's tables. A table that cannot be taken is a finding, not an error.
 
-        Raises DatabaseNotReady about what concerns the whole database.
+        Raises DatabaseNotReady about what concerns the whole database, of the server and the tables at once.
         """
-        warnings = self.check_server(session, lake, source)
+        try:
+            warnings = self.check_server(session, lake, source)
+        except DatabaseNotReady as of_server:
+            raise all_in_one([of_server, *self._problems_of_tables(session, lake, source)]) from of_server
         found = self.check_tables(session, lake, source)
         return replace(found, warnings=(*found.warnings, *warnings))
+
+    def _problems_of_tables(self, session: SessionT, lake: Lake, source: SourceT) -> list[DatabaseNotReady]:
+        """Return what is wrong with the tables, as far as a server that is not as expected tells."""
+        try:
+            self.check_tables(session, lake, source)
+        except DatabaseNotReady as of_tables:
+            return [of_tables]
+        except self.driver_errors:
+            return []
+        return []
 
     @abstractmethod
     def check_server(self, session: SessionT, lake: Lake, source: SourceT) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from connectors.deployment import ConnectorConfig
 from connectors.engines.definitions import TableDefinition
 from connectors.engines.engine import Checked, DatabaseNotReady, LeftOut
 from connectors.engines.registry import engine_of
-from tests.engines.abacus import AbacusServer, AbacusSource
+from tests.engines.abacus import AbacusEngine, AbacusServer, AbacusSource
 from tests.engines.lakes import POSTGRES, lake_with, servers_of
 from tributary.contract.lake import Lake, parse_lake
 from tributary.contract.remedies import plain_words
@@ -101,6 +102,33 @@ def test_a_refused_connection_is_reported_in_the_engine_s_words(
 
 
 RUST = TableName("counter", "counting", "rust")
+
+
+@pytest.mark.usefixtures("abacus")
+def test_a_check_lists_what_is_wrong_with_the_server_and_with_the_tables_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ABBOT", "om")
+
+    def refuse(what: str) -> Callable[..., Any]:
+        def check(*_: object) -> None:
+            raise DatabaseNotReady(what, remedy=f"Mend {what}.")
+
+        return check
+
+    def fail(*_: object) -> None:
+        raise BrokenPipeError
+
+    lake = lake_with()
+    database = servers_of(lake, tmp_path).database(lake.source("counter"))
+    monkeypatch.setattr(AbacusEngine, "check_server", refuse("the frame"))
+    monkeypatch.setattr(AbacusEngine, "check_tables", refuse("a bead"))
+    with pytest.raises(DatabaseNotReady, match=r"the frame\. Mend the frame\. Also: a bead\. Mend a bead\."):
+        prepare_database(database)
+    # The server may be of another kind, which does not understand what is asked of its tables.
+    monkeypatch.setattr(AbacusEngine, "check_tables", fail)
+    with pytest.raises(DatabaseNotReady, match=r"the frame\. Mend the frame\.$"):
+        prepare_database(database)
 
 
 class Connect:
