@@ -103,6 +103,14 @@ class Checked:
 
 
 @dataclass(frozen=True)
+class UnknownTable:
+    """The name of a table, as a connector's failure has it. None: the failure does not name the schema."""
+
+    schema: str | None
+    table: str
+
+
+@dataclass(frozen=True)
 class Encryption:
     """The encryption of a session. The certificates in the file, in PEM, must vouch for the server.
 
@@ -220,6 +228,14 @@ class Engine(ABC, Generic[SourceT, SessionT]):
     def remedies(self) -> Mapping[str, Remedies]:
         """Return what to do about a failed connector, by a part of the failure's text."""
 
+    def unknown_table(self, failure: str) -> UnknownTable | None:  # noqa: ARG002
+        """Return the table at whose changes the connector failed, because it does not know its columns.
+
+        The connector skips the changes of a table that it does not read. None: it failed for another reason.
+        `failure` is the failure's text.
+        """
+        return None
+
     @abstractmethod
     def remains(self, config: Mapping[str, str]) -> str | None:
         """Return what a removed connector with this config leaves in the database, and how to remove it."""
@@ -233,11 +249,24 @@ class Engine(ABC, Generic[SourceT, SessionT]):
     def check(self, session: SessionT, lake: Lake, source: SourceT) -> Checked:
         """Check the server and the source's tables. A table that cannot be taken is a finding, not an error.
 
-        Raises DatabaseNotReady about what concerns the whole database.
+        Raises DatabaseNotReady about what concerns the whole database, of the server and the tables at once.
         """
-        warnings = self.check_server(session, lake, source)
+        try:
+            warnings = self.check_server(session, lake, source)
+        except DatabaseNotReady as of_server:
+            raise all_in_one([of_server, *self._problems_of_tables(session, lake, source)]) from of_server
         found = self.check_tables(session, lake, source)
         return replace(found, warnings=(*found.warnings, *warnings))
+
+    def _problems_of_tables(self, session: SessionT, lake: Lake, source: SourceT) -> list[DatabaseNotReady]:
+        """Return what is wrong with the tables, as far as a server that is not as expected tells."""
+        try:
+            self.check_tables(session, lake, source)
+        except DatabaseNotReady as of_tables:
+            return [of_tables]
+        except self.driver_errors:
+            return []
+        return []
 
     @abstractmethod
     def check_server(self, session: SessionT, lake: Lake, source: SourceT) -> tuple[str, ...]:

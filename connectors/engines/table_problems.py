@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TypeVar
 
 from connectors.engines.engine import DatabaseNotReady, LeftOut
 from connectors.engines.hidden_columns import hidden_column_problems
 from connectors.engines.key_problems import ABSENT, no_such_column
-from tributary.contract.column_names import ALLOWED, is_column_name
+from tributary.contract.column_names import ALLOWED_OF_SOURCES, is_source_column_name
 from tributary.contract.lake import Lake
 from tributary.contract.partitions import KeyPart
 from tributary.contract.source import Source
@@ -47,13 +48,14 @@ def column_problems(
     """
     policy = lake.policy(name)
     for column in columns:
-        if not is_column_name(column) and column not in policy.hidden.left_out:
+        if not is_source_column_name(column) and column not in policy.hidden.left_out:
             yield error(
                 "a lake table cannot have a column with this name",
                 where=f"table {name}",
                 found=repr(column),
-                expected=ALLOWED,
-                remedy=f"Rename the column, or {leave_out}.",
+                expected=ALLOWED_OF_SOURCES,
+                remedy=f"Rename the column, leave it out with leave_out in [table.{json.dumps(str(name))}], "
+                f"or {leave_out}.",
             )
     yield from _partition_problems(lake, name, columns, key, error, absent)
     yield from hidden_column_problems(name, policy, columns, key, error)

@@ -23,7 +23,7 @@ from pyspark.sql.types import (
 )
 
 from spark_app.columns.app_columns import OPERATION, ORDERING, RECORD_KEY
-from tributary.contract.column_names import ALLOWED, HUDI_PREFIX, is_column_name
+from tributary.contract.column_names import ALLOWED_OF_SOURCES, HUDI_PREFIX, is_source_column_name
 from tributary.contract.errors import TributaryError
 from tributary.contract.remedies import EditLakeFile, RebuildTable, RemedyOrText
 
@@ -130,15 +130,14 @@ def _merge(
 
 
 def _check_names(names: tuple[str, ...]) -> None:
-    own = APP_COLUMNS.fieldNames()
-    unusable = [name for name in names if not is_column_name(name) or name in own]
+    unusable = [name for name in names if not is_source_column_name(name)]
     if unusable:
         raise UnusableColumnName(
             what="A column of the source table has a name that no column of a lake table can have",
             where=f"column{'s' if len(unusable) > 1 else ''} {', '.join(map(repr, unusable))}",
-            expected=f"{ALLOWED}, and none of {', '.join(own)}",
-            remedy="Rename the column, or leave it out of the connector (column.exclude.list), and start the "
-            "ingest again.",
+            expected=ALLOWED_OF_SOURCES,
+            remedy="Rename the column, or leave it out with leave_out in the lake file, or with "
+            "column.exclude.list in a connector of your own. Then start the ingest again.",
         )
 
 

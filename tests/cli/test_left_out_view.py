@@ -24,6 +24,14 @@ def test_a_table_is_named_once_with_each_reason_before_its_remedy() -> None:
     )
 
 
+def test_a_table_whose_reasons_came_without_remedies_is_shown() -> None:
+    shown = io.StringIO()
+    print_left_out(LEFT_OUT.model_copy(update={"remedies": ()}), Console(file=shown, width=20))
+    assert shown.getvalue() == (
+        '  shop.public.r1 is left out: it has no key. [table."shop.public.r1"].key: found nr.\n'
+    )
+
+
 def test_the_facts_have_the_names_of_a_table_s_outcome() -> None:
     assert left_out_facts(LEFT_OUT) == {
         "state": "left out",

@@ -20,6 +20,7 @@ from connectors.engines.binlog.preflight import (
     judge_tables,
 )
 from connectors.engines.binlog.progress import steps_to_kafka
+from connectors.engines.engine import UnknownTable
 from connectors.engines.mariadb.engine import MariaDbEngine
 from connectors.engines.mysql.engine import MySqlEngine
 from tributary.contract.engines.binlog import BinlogSource
@@ -342,3 +343,27 @@ class FakeCursor:
 
 
 # With a real server.
+
+
+@pytest.mark.parametrize(
+    ("failure", "unknown"),
+    [
+        (
+            "DebeziumException: Encountered change event for table shop.no whose schema isn't known to this "
+            "connector",
+            UnknownTable("shop", "no"),
+        ),
+        (
+            "DebeziumException: Error processing row in versions, internal schema size 2, but row size 4 , "
+            "restart connector with schema recovery mode",
+            UnknownTable(None, "versions"),
+        ),
+        ("EOFException: Failed to read next byte from position 10067", None),
+    ],
+)
+def test_a_connector_s_failure_names_the_table_that_it_does_not_know(
+    failure: str, unknown: UnknownTable | None
+) -> None:
+    assert MariaDbEngine().unknown_table(failure) == unknown
+    has_remedy = any(words in failure for words in MariaDbEngine().remedies())
+    assert has_remedy == (unknown is not None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
@@ -24,6 +25,7 @@ from connectors.engines.engine import (
     Login,
     NotConnected,
     ReadOffset,
+    UnknownTable,
 )
 from connectors.engines.forms import INTEGER, TEXT, TIME_OF_DAY
 from connectors.engines.survey import DatabaseAddress, SourceEntries, Survey, SurveyedTable
@@ -159,6 +161,10 @@ class AbacusEngine(Engine[AbacusSource, AbacusSession]):
 
     def remedies(self) -> Mapping[str, Remedies]:
         return {"a rod broke": remedies_of("Replace the rod.")}
+
+    def unknown_table(self, failure: str) -> UnknownTable | None:
+        found = re.fullmatch(r"(?:Exception: )?no rod (?:of (\w+) )?is called (\w+)", failure)
+        return None if found is None else UnknownTable(found[1], found[2])
 
     def remains(self, config: Mapping[str, str]) -> str | None:
         return f"Take {config['abacus.beam']} off the frame."

@@ -436,6 +436,8 @@ def test_a_table_for_which_its_database_is_not_prepared_is_left_out_where_that_c
     found = notice(here, world.session, world.files, [])
     assert found == Finding(unread=frozenset({RUST}))
     assert "no beam" in read_reasons(world.files, here.lake)[RUST]
+    note = world.files.read_left_out(here.lake)[RUST]
+    assert (len(note.reasons), note.remedies) == (2, ("", ""))
     world.server.is_prepared = True
     (request,) = notice(here, world.session, world.files, []).requests
     assert (request.table, request.reasons) == (RUST, BROUGHT_LATER)

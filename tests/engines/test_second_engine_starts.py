@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from connectors.connect_rest import ConnectRest
+from connectors.connect_rest import ConnectorFailed, ConnectRest
 from connectors.deployment import ConnectorConfig
+from connectors.engines.definitions import TableDefinition
 from connectors.engines.engine import Checked, DatabaseNotReady, LeftOut
 from connectors.engines.registry import engine_of
-from tests.engines.abacus import AbacusServer, AbacusSource
+from tests.engines.abacus import AbacusEngine, AbacusServer, AbacusSource
 from tests.engines.lakes import POSTGRES, lake_with, servers_of
 from tributary.contract.lake import Lake, parse_lake
 from tributary.contract.remedies import plain_words
@@ -21,7 +23,7 @@ from tributary.local import pipeline
 from tributary.local.connector_state import ConnectorKeeper
 from tributary.local.databases import DatabaseUnreachable, SourceDatabase, prepare_database
 from tributary.local.engine_servers import NoServerHere
-from tributary.local.left_out import as_records, read_left_out, write_left_out
+from tributary.local.left_out import as_gone, as_records, read_left_out, write_left_out
 from tributary.local.start_plan import start_plan
 from tributary.local.startup import Startup
 from tributary.local.state import StateFolder
@@ -99,17 +101,54 @@ def test_a_refused_connection_is_reported_in_the_engine_s_words(
         database.connect()
 
 
+RUST = TableName("counter", "counting", "rust")
+
+
+@pytest.mark.usefixtures("abacus")
+def test_a_check_lists_what_is_wrong_with_the_server_and_with_the_tables_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ABBOT", "om")
+
+    def refuse(what: str) -> Callable[..., Any]:
+        def check(*_: object) -> None:
+            raise DatabaseNotReady(what, remedy=f"Mend {what}.")
+
+        return check
+
+    def fail(*_: object) -> None:
+        raise BrokenPipeError
+
+    lake = lake_with()
+    database = servers_of(lake, tmp_path).database(lake.source("counter"))
+    monkeypatch.setattr(AbacusEngine, "check_server", refuse("the frame"))
+    monkeypatch.setattr(AbacusEngine, "check_tables", refuse("a bead"))
+    with pytest.raises(DatabaseNotReady, match=r"the frame\. Mend the frame\. Also: a bead\. Mend a bead\."):
+        prepare_database(database)
+    # The server may be of another kind, which does not understand what is asked of its tables.
+    monkeypatch.setattr(AbacusEngine, "check_tables", fail)
+    with pytest.raises(DatabaseNotReady, match=r"the frame\. Mend the frame\.$"):
+        prepare_database(database)
+
+
 class Connect:
     """A Connect worker and its keeper that record what is done to connectors."""
 
     def __init__(self, abacus: AbacusServer, monkeypatch: pytest.MonkeyPatch) -> None:
         self.known: dict[str, dict[str, str]] = {}
         self.ran: dict[str, ConnectorConfig] = {}
+        self.failures: list[str] = []
 
         def run(_: ConnectorKeeper, connector: ConnectorConfig, *, recreate: bool) -> bool:  # noqa: ARG001
             self.ran[connector.name] = connector
             abacus.said.append(f"run {connector.name}")
+            if "counter" in connector.name and len(self.failures) > 1:
+                self.failures.pop(0)
+                raise ConnectorFailed("the connector failed", found=self.failures[0])
             return True
+
+        def failure(_: ConnectorKeeper, name: str) -> str | None:  # noqa: ARG001
+            return self.failures[0] if self.failures else None
 
         def remove(_: ConnectorKeeper, name: str) -> None:
             abacus.said.append(f"remove {name}")
@@ -120,6 +159,7 @@ class Connect:
         monkeypatch.setattr(ConnectRest, "connectors", lambda _: tuple(self.known))
         monkeypatch.setattr(ConnectRest, "config", lambda _, name: self.known.get(name))
         monkeypatch.setattr(ConnectorKeeper, "ensure_running", run)
+        monkeypatch.setattr(ConnectorKeeper, "failure", failure)
         monkeypatch.setattr(ConnectorKeeper, "remove", remove)
         monkeypatch.setattr(ConnectorKeeper, "forget_offsets", forget)
 
@@ -168,6 +208,54 @@ def test_a_table_that_cannot_be_taken_is_left_out_until_it_is_mended(
     start = started(lake_with(), tmp_path, monkeypatch)
     assert "abacus.skips" not in connect.ran[connector].config
     assert start.found["counter"].left_out == ()
+
+
+def test_a_table_that_was_left_out_and_is_gone_stays_unread_until_it_is_there_again(
+    abacus: AbacusServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The log can still have its changes, at which the connector would fail."""
+    monkeypatch.setenv("ABBOT", "om")
+    connect = Connect(abacus, monkeypatch)
+    connector, state = "tributary-shop-counter-debezium", servers_of(lake_with(), tmp_path).state
+    problem = DatabaseNotReady("the beads do not slide")
+    write_left_out(state, as_records([LeftOut(RUST, (problem,))], plain_words))
+    start = started(lake_with(), tmp_path, monkeypatch)
+    assert connect.ran[connector].config["abacus.skips"] == str(RUST)
+    write_left_out(state, as_gone(start.gone))
+    assert read_left_out(state, lake_with()) == {}
+    assert started(lake_with(), tmp_path, monkeypatch).gone == {RUST}
+    abacus.definitions[RUST] = TableDefinition("rust", "", ())
+    assert started(lake_with(), tmp_path, monkeypatch).gone == set()
+    assert "abacus.skips" not in connect.ran[connector].config
+
+
+@pytest.mark.parametrize("failure", ["no rod of counting is called rust", "no rod is called rust"])
+def test_a_connector_skips_a_table_that_it_failed_at_and_that_is_gone(
+    failure: str, abacus: AbacusServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ABBOT", "om")
+    connect = Connect(abacus, monkeypatch)
+    connector = "tributary-shop-counter-debezium"
+    abacus.definitions[TableName("counter", "counting", "beads")] = TableDefinition("beads", "", ())
+    # The next start finds the first failure. The connector then fails at an earlier table, and then runs.
+    connect.failures = [failure, "no rod of counting is called nail"]
+    start = started(lake_with(), tmp_path, monkeypatch)
+    gone = {RUST, TableName("counter", "counting", "nail")}
+    assert start.gone == gone
+    assert connect.ran[connector].config["abacus.skips"] == ",".join(map(str, sorted(gone)))
+
+
+def test_a_connector_that_failed_at_a_table_of_the_lake_or_for_another_reason_still_reads_all(
+    abacus: AbacusServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ABBOT", "om")
+    connect = Connect(abacus, monkeypatch)
+    abacus.definitions[RUST] = TableDefinition("rust", "", ())
+    for failure in ("no rod of counting is called rust", "no rod is called rust", "a rod broke"):
+        connect.failures = [failure, failure]
+        with pytest.raises(ConnectorFailed):
+            started(lake_with(), tmp_path, monkeypatch)
+        assert "abacus.skips" not in connect.ran["tributary-shop-counter-debezium"].config
 
 
 def test_the_tables_that_a_start_left_out_are_recorded_while_the_lake_file_wants_them(

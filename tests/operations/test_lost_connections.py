@@ -132,3 +132,30 @@ def _restarts(keeper: ConnectionKeeper, worker: Worker, now: float) -> bool:
     before = len(worker.restarted)
     keeper.step(now)
     return len(worker.restarted) > before
+
+
+SEQUENCE = (
+    "org.apache.kafka.connect.errors.ConnectException: An exception occurred in the change event producer.\n"
+    "Caused by: io.debezium.DebeziumException: Encountered change event for table shop.numbers whose schema "
+    "isn't known to this connector\n"
+)
+
+
+def test_a_connector_skips_the_table_that_it_failed_at_and_nothing_else_is_tried_at_each_look() -> None:
+    worker, told, asked = Worker(trace=SEQUENCE), list[str](), list[tuple[str, str]]()
+
+    def skip(name: str, failure: str) -> bool:
+        asked.append((name, failure))
+        return len(asked) == 2
+
+    keeper = ConnectionKeeper(worker, lambda: ("a",), told.append, skip)
+    for second in range(0, 60, 5):
+        keeper.step(float(second))
+    assert [name for name, _ in asked] == ["a", "a"]
+    assert "shop.numbers" in asked[0][1]
+    assert worker.restarted == []
+    assert len(told) == 1
+    assert told[0].endswith("isn't known to this connector. It runs again without that table.")
+    worker.trace = SEQUENCE.replace("numbers", "others")
+    keeper.step(60.0)
+    assert "shop.others" in asked[2][1]

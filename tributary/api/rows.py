@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 from tributary.api.lake_files import LakeFiles
 from tributary.api.tables import LakeTable
 from tributary.api.time_travel import ReadInSpark, check_readable
+from tributary.contract.column_names import OWN_COLUMNS
 from tributary.contract.errors import TributaryError
 from tributary.contract.lake import TablePolicy
 from tributary.contract.partitions import KeyPart, stored_partition
@@ -23,18 +24,7 @@ Read = TypeVar("Read")
 
 HUDI_COLUMN_PREFIX = "_hoodie_"
 
-APP_COLUMNS = (
-    "_key",
-    "_op",
-    "_seq",
-    "_source_ts",
-    "_topic",
-    "_partition",
-    "_offset",
-    "_log_position",
-    "_deleted",
-)
-"""The columns that the app adds. Importing their declaration would import PySpark, which is too slow here."""
+APP_COLUMNS = OWN_COLUMNS
 
 _KEY = "_key"
 _DELETED = "_deleted"

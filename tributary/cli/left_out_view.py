@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import zip_longest
 from typing import Any
 
 from rich.console import Console
@@ -22,7 +23,8 @@ def left_out_facts(left_out: LeftOutTable) -> dict[str, Any]:
 def print_left_out(left_out: LeftOutTable, console: Console) -> None:
     """Print a paragraph with the reasons, each with what to do."""
     reasons = (reason.removeprefix(f"table {left_out.table}: ") for reason in left_out.reasons)
-    pairs = zip(reasons, left_out.remedies, strict=True)
+    # A look that an earlier version recorded can lack remedies.
+    pairs = zip_longest(reasons, left_out.remedies, fillvalue="")
     text = " ".join(" ".join(filter(None, pair)) for pair in pairs)
     console.print(
         f"  {left_out.table} is left out: {text}",

@@ -9,6 +9,22 @@ HUDI_PREFIX = "_hoodie_"
 
 ALLOWED = f"letters A to Z, digits and underscores, not beginning with a digit or {HUDI_PREFIX}"
 
+OWN_COLUMNS = (
+    "_key",
+    "_op",
+    "_seq",
+    "_source_ts",
+    "_topic",
+    "_partition",
+    "_offset",
+    "_log_position",
+    "_deleted",
+)
+"""The columns that the Spark app adds to a lake table. The last one is only there if deletes are soft."""
+
+ALLOWED_OF_SOURCES = f"{ALLOWED}, and none of {', '.join(OWN_COLUMNS)}"
+"""What a column of a source may be called."""
+
 _AVRO_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -19,3 +35,8 @@ def is_column_name(name: str) -> bool:
     hudi-rs and others cannot read the table.
     """
     return _AVRO_NAME.fullmatch(name) is not None and not name.startswith(HUDI_PREFIX)
+
+
+def is_source_column_name(name: str) -> bool:
+    """Tell whether a lake table can have a column of its source with this name."""
+    return is_column_name(name) and name not in OWN_COLUMNS

@@ -45,6 +45,11 @@ class ConnectorKeeper:
         )
         return is_anew
 
+    def failure(self, name: str) -> str | None:
+        """Return why a connector has failed. None: it has not, or there is none."""
+        status = self._status(name)
+        return None if status is None else status.failure
+
     def remove(self, name: str) -> None:
         """Return once the worker has forgotten the connector's state too. The offsets are kept.
 

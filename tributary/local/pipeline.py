@@ -20,16 +20,18 @@ from tributary.artifacts.fetch import FetchProgress
 from tributary.contract.lake import Lake
 from tributary.contract.remedies import Words, plain_words
 from tributary.contract.source import Source
+from tributary.contract.table_name import TableName
 from tributary.local import apicurio, connect, dynamodb, kafka, kinesis, mariadb, postgres, s3, spark
 from tributary.local.all_servers import ALL_SERVERS, SERVICES
 from tributary.local.connector_state import ConnectorKeeper
 from tributary.local.databases import prepare_database
 from tributary.local.engine_servers import servers_for
-from tributary.local.left_out import LeftOutTable, as_records, write_left_out
+from tributary.local.left_out import LeftOutTable, as_gone, as_records, write_left_out
 from tributary.local.local_server import LocalServer
 from tributary.local.process import POLL_SECONDS, StartCancelled, has_died, read_process
 from tributary.local.server_files import read_server_files
 from tributary.local.servers import Servers
+from tributary.local.source_connector import SourceConnector
 from tributary.local.start_plan import (
     BRONZE,
     PLUGINS,
@@ -111,7 +113,7 @@ def up(
                 _stop_servers(state, started, patience_seconds=UNDO_SECONDS)
                 raise
         left_out = as_records((each for found in start.found.values() for each in found.left_out), words)
-        write_left_out(state, left_out)
+        write_left_out(state, (*left_out, *as_gone(start.gone)))
     seconds = time.monotonic() - began
     changed, warnings = tuple(start.changed), tuple(start.warnings)
     return RunningPipeline(lake, state, settings, changed, warnings, left_out, seconds)
@@ -139,7 +141,10 @@ def _stop_servers(state: StateFolder, names: Collection[str], **patience: float)
 
 @dataclass
 class _Start:
-    """One call of `up`: its steps, the steps that had something to do, and each source's findings."""
+    """One call of `up`: its steps, the steps that had something to do, and each source's findings.
+
+    gone  tables that no connector reads, because they were left out and are gone
+    """
 
     servers: Servers
     plugins: tuple[Plugin, ...]
@@ -150,6 +155,7 @@ class _Start:
     changed: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     found: dict[str, Checked] = field(default_factory=dict)
+    gone: set[TableName] = field(default_factory=set)
 
     def run(self) -> None:
         """Run the steps of the plan, each as soon as its predecessors are done."""
@@ -197,10 +203,10 @@ class _Start:
         """Return the step that runs the source's connector, without the tables that are left out."""
 
         def run() -> bool:
-            lake, deployment = self.servers.lake, self.servers.deployment
-            untaken = self.found[source.name].untaken
-            connector = engine_of(source).render(lake, source, deployment, untaken)
-            return self._keeper.ensure_running(connector, recreate=self.connect_has_died)
+            connector = SourceConnector(self.servers.database(source), self.servers.deployment, self._keeper)
+            ran = connector.ensure_running(self.found[source.name], recreate=self.connect_has_died)
+            self.gone |= ran.gone
+            return ran.changed
 
         return run
 

@@ -1,7 +1,10 @@
-"""Restart the connectors whose database or schema registry did not answer for a while.
+"""Start connectors again that have failed, if that helps.
 
 Debezium gives up if the server of a MySQL or MariaDB ends its connection, and Connect if the registry does
-not answer for a new schema. MSK Connect restarts such a task by itself, and a worker of your own does not."""
+not answer for a new schema. MSK Connect restarts such a task by itself, and a worker of your own does not.
+
+It also gives up at the changes of a table that it cannot know, such as a sequence that was created after the
+connector's start. Then the connector has to skip that table."""
 
 from __future__ import annotations
 
@@ -14,7 +17,12 @@ from typing import Protocol
 
 from connectors.connect_rest import ConnectorStatus, ConnectorUnknown, ConnectRest, ConnectUnreachable
 from tributary.contract.errors import TributaryError
+from tributary.contract.remedies import as_sentence
+from tributary.contract.source import Source
+from tributary.local.connector_renewal import leave_out_unknown_table
 from tributary.operations.keeping import in_a_thread
+from tributary.operations.remedy_words import remedy_words
+from tributary.operations.sourced_lake import passing_errors
 from tributary.operations.workspace import Workspace
 
 SECONDS_BETWEEN_LOOKS = 5.0
@@ -31,6 +39,16 @@ class Connectors(Protocol):
     def restart_failed(self, name: str) -> None: ...
 
 
+_SECONDS_BETWEEN_TRIES = 30.0
+"""How long to wait before looking again whether the same failure comes from a table to skip."""
+
+
+@dataclass(frozen=True)
+class _Try:
+    failure: str
+    at: float
+
+
 @dataclass
 class _Restarts:
     count: int = 0
@@ -39,47 +57,74 @@ class _Restarts:
 
 @dataclass
 class ConnectionKeeper:
-    """Restarts connectors that failed because a database or a registry did not answer, and no others.
+    """Restarts connectors that failed because a database or a registry did not answer.
 
-    tell  gets what a person should know"""
+    tell     gets what a person should know
+    skip     lets the connector of a name skip the table at which it failed, if it must; false: it need not
+    passing  errors of `skip` after which it is worth trying again"""
 
     connect: Connectors
     names: Callable[[], tuple[str, ...]]
     tell: Callable[[str], None]
+    skip: Callable[[str, str], bool] = lambda *_: False
+    passing: tuple[type[Exception], ...] = (TributaryError,)
     stop: threading.Event = field(default_factory=threading.Event)
     _restarts: dict[str, _Restarts] = field(default_factory=dict)
+    _tries: dict[str, _Try] = field(default_factory=dict)
 
     @staticmethod
     def of(workspace: Workspace, tell: Callable[[str], None]) -> ConnectionKeeper:
         """Return the keeper of all sources that Debezium reads."""
         lake = workspace.lake
 
-        def names() -> tuple[str, ...]:
-            return tuple(lake.source_names(source).connector for source in lake.connected_sources)
+        def sources() -> dict[str, Source]:
+            return {lake.source_names(source).connector: source for source in lake.connected_sources}
 
-        return ConnectionKeeper(ConnectRest(workspace.settings.connect_url), names, tell)
+        def skip(name: str, failure: str) -> bool:
+            return leave_out_unknown_table(
+                lake, sources()[name], workspace.state, workspace.settings, remedy_words, failure
+            )
+
+        return ConnectionKeeper(
+            ConnectRest(workspace.settings.connect_url),
+            lambda: tuple(sources()),
+            tell,
+            skip,
+            passing_errors(workspace),
+        )
 
     def step(self, now: float) -> None:
-        """Restart what has lost its connection and is due. `now` is in seconds of a clock that never stops.
+        """Start again what has failed and is due. `now` is in seconds of a clock that never stops.
 
-        Raises the errors of the worker's interface."""
+        Raises the errors of the worker's interface, and those in `passing`."""
         for name in self.names():
             with suppress(ConnectorUnknown):
                 status = self.connect.status(name)
                 before = self._restarts.setdefault(name, _Restarts())
-                lost = status.lost_peer
-                if lost is None:
+                if status.failure is None:
                     if status.is_running and now >= before.last + _SECONDS_OF_A_GOOD_RUN:
                         before.count = 0
                     continue
+                lost = status.lost_peer
+                if lost is None:
+                    self._skip(name, status.failure, now)
+                    continue
                 if now < before.last + _DELAYS[min(before.count, len(_DELAYS) - 1)]:
                     continue
+                self._restarts[name] = _Restarts(before.count + 1, now)
                 if before.count == 0:
                     self.tell(
                         f"{name} lost its {lost}: {status.failure}. It is restarted until that is back."
                     )
-                self._restarts[name] = _Restarts(before.count + 1, now)
                 self.connect.restart_failed(name)
+
+    def _skip(self, name: str, failure: str, now: float) -> None:
+        before = self._tries.get(name)
+        if before is not None and before.failure == failure and now < before.at + _SECONDS_BETWEEN_TRIES:
+            return
+        self._tries[name] = _Try(failure, now)
+        if self.skip(name, failure):
+            self.tell(f"{name} failed: {as_sentence(failure)} It runs again without that table.")
 
     def run(self) -> None:
         """Look at the connectors until `stop` is set. A worker that is away is looked at again later."""
@@ -91,7 +136,7 @@ class ConnectionKeeper:
             except ConnectUnreachable:
                 # A worker that died is shown by tributary status, and started again by tributary start.
                 continue
-            except TributaryError as error:
+            except self.passing as error:
                 if str(error) != told:
                     self.tell(f"The connectors cannot be looked at now: {error}")
                 told = str(error)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from connectors.connect_rest import ConnectRest
+from connectors.connect_rest import ConnectorUnknown, ConnectRest
 from tributary.api.event_payloads import EventPayloads
 from tributary.local.connector_renewal import renew_connector
 from tributary.local.databases import SourceDatabase
@@ -26,6 +28,11 @@ if TYPE_CHECKING:
     from tributary.operations.workspace import Workspace
 
 
+_SECONDS_OF_A_RENEWAL = 30.0
+"""How long a connector that another process renews may be away."""
+_POLL_SECONDS = 0.5
+
+
 def source_links(workspace: Workspace) -> tuple[SourceLink, ...]:
     """Return a link for each source. Raises PipelineDown."""
     workspace.require("kafka", "connect")
@@ -42,7 +49,7 @@ def source_links(workspace: Workspace) -> tuple[SourceLink, ...]:
             kafka=workspace.kafka,
             files=workspace.files,
             silver=workspace.open_lake.silver,
-            read_offset=partial(connect.offset, workspace.lake.source_names(source).connector),
+            read_offset=partial(offset_of, connect, workspace.lake.source_names(source).connector),
             read_paused=pause_files(workspace).read,
             hash_salt=(
                 partial(hash_salt, workspace.lake, workspace.settings)
@@ -50,7 +57,7 @@ def source_links(workspace: Workspace) -> tuple[SourceLink, ...]:
                 else None
             ),
             read_left_out_later=partial(read_reasons, record_files(workspace), workspace.lake),
-            read_config=partial(connect.config, workspace.lake.source_names(source).connector),
+            read_config=partial(config_of, connect, workspace.lake.source_names(source).connector),
             renew=partial(
                 renew_connector, workspace.lake, source, workspace.state, workspace.settings, remedy_words
             ),
@@ -76,3 +83,25 @@ def item_links(workspace: Workspace) -> tuple[ItemLink, ...]:
         for source in workspace.lake.item_sources
         if (stream := source.item_stream) is not None
     )
+
+
+def offset_of(connect: ConnectRest, name: str, patience: float = _SECONDS_OF_A_RENEWAL) -> Any:
+    """Return a connector's stored offset, or None. Raise ConnectorUnknown if it stays away."""
+    deadline = time.monotonic() + patience
+    while True:
+        try:
+            return connect.offset(name)
+        except ConnectorUnknown:
+            if time.monotonic() >= deadline:
+                raise
+            time.sleep(_POLL_SECONDS)
+
+
+def config_of(
+    connect: ConnectRest, name: str, patience: float = _SECONDS_OF_A_RENEWAL
+) -> Mapping[str, str] | None:
+    """Return a connector's config, or None if it stays away."""
+    deadline = time.monotonic() + patience
+    while (config := connect.config(name)) is None and time.monotonic() < deadline:
+        time.sleep(_POLL_SECONDS)
+    return config

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from abc import abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -36,6 +37,7 @@ from connectors.engines.engine import (
     Login,
     NotADatabaseUrl,
     ReadOffset,
+    UnknownTable,
 )
 from connectors.engines.survey import DatabaseAddress, SourceEntries, Survey, SurveyedTable
 from tributary.contract.engines.binlog import PORT, BinlogConnection, BinlogSource
@@ -44,9 +46,16 @@ from tributary.contract.online_snapshot import Request
 from tributary.contract.remedies import BringUp, Remedies, TakeSnapshot, remedies_of
 from tributary.contract.table_name import TableName
 
+_UNKNOWN_TABLE = re.compile(
+    r"change event for table (?P<schema>[^.]+)\.(?P<known>.+) whose schema isn't known"
+    r"|Error processing row in (?P<sized>.+), internal schema size \d+, but row size \d+"
+)
+"""How BinlogStreamingChangeEventSource names a table without a definition, such as a sequence, and one whose
+rows have other columns than its definition, such as a system-versioned table."""
+
 _UNREADABLE_TABLE = (
     "The connector met a change of a table whose columns it does not know. The message names the table. "
-    "If it is a sequence or a system-versioned table of MariaDB, the start leaves it out.",
+    "If it is gone, or a sequence or a system-versioned table of MariaDB, the start leaves it out.",
     BringUp(),
     "For any other table, read all tables again.",
     TakeSnapshot(),
@@ -142,6 +151,10 @@ class BinlogEngine(Engine[BinlogSource, Session]):
                 ["The topic with the tables' definitions is lost.", TakeSnapshot()]
             ),
         }
+
+    def unknown_table(self, failure: str) -> UnknownTable | None:
+        found = _UNKNOWN_TABLE.search(failure)
+        return None if found is None else UnknownTable(found["schema"], found["known"] or found["sized"])
 
     def remains(self, config: Mapping[str, str]) -> str | None:
         table = config.get("signal.data.collection")

@@ -23,7 +23,7 @@ from tributary.cli.orphan_view import orphan_text
 from tributary.cli.outcome_view import outcome_facts, print_outcome
 from tributary.cli.rendering import messages, output, print_json, print_table
 from tributary.cli.steps_view import print_steps
-from tributary.contract.remedies import in_words
+from tributary.contract.remedies import as_sentence, in_words
 from tributary.operations.remedy_words import remedy_words
 from tributary.operations.snapshots.view import paragraph, snapshot_facts
 from tributary.operations.verify.view import examples_of, sentence, verification_facts, verified_text
@@ -266,5 +266,5 @@ def _uptime_text(seconds: float | None) -> str:
 
 def _connector_text(connector: ConnectorStatus) -> str:
     if connector.failure is not None:
-        return f"FAILED: {connector.failure} {in_words(connector.remedies, remedy_words)}"
+        return f"FAILED: {as_sentence(connector.failure)} {in_words(connector.remedies, remedy_words)}"
     return "RUNNING" if connector.is_running else f"{connector.state}, its task does not run"

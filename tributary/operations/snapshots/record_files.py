@@ -24,7 +24,7 @@ class LeftOutNote:
     """Why a table is left out.
 
     reasons           one for each problem
-    remedies          one for each problem
+    remedies          one for each problem, empty if there is nothing to do about it
     awaits_connector  the lake can take the table, and only its connector does not read it yet
     """
 

@@ -61,7 +61,7 @@ def notice(
     lake. `session` is the connector's user's. Raises the errors of the database and of S3."""
     source, before = link.source.name, files.read_look(link.source.name)
     defined = link.engine.read_definitions(session, link.lake, link.source)
-    at_start = {t: LeftOutNote((reason,)) for t, reason in link.left_out.items() if t.source == source}
+    at_start = {t: LeftOutNote((reason,), ("",)) for t, reason in link.left_out.items() if t.source == source}
     new = defined.keys() - (frozenset() if before is None else before.tables.keys())
     checked = _checked(link, session, new)
     unfit = _notes(checked.left_out, new)
@@ -134,7 +134,7 @@ def _unsent(
         link.engine.check_prepared(session, link.lake, link.source, checked.untaken)
     except DatabaseNotReady as error:
         why = _note(error)
-        note = replace(UNREAD, reasons=(*UNREAD.reasons, *why.reasons), remedies=why.remedies)
+        note = replace(UNREAD, reasons=(*UNREAD.reasons, *why.reasons), remedies=("", *why.remedies))
         return dict.fromkeys(new, note)
     return {}
 
