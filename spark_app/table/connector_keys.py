@@ -70,6 +70,10 @@ class FoundConnectorKeys:
     texts: frozenset[str]
 
     @property
+    def events(self) -> int:
+        return len(self.places)
+
+    @property
     def unknown(self) -> tuple[Key, ...]:
         return tuple(key for key in self.keys if text_of_key(key) not in self.texts)
 

@@ -46,7 +46,7 @@ def erase_keys(
     found.check(rows)
     # If bronze has all events and none of a key, the table never had it, or an interrupted run erased it.
     extent = events.bronze.extents(frozenset({table.topic}))[table.topic]
-    are_unknown = not found.places and not any(extent.beginning.values())
+    are_unknown = not found.events and not any(extent.beginning.values())
     erased = 0 if are_unknown or rows is None else _erase_rows(table, found, rows)
     quarantined = _erase_quarantined(table, found)
     linked = found.linked
@@ -55,7 +55,7 @@ def erase_keys(
     return Erased(
         table.name,
         tuple(keys),
-        len(found.places),
+        found.events,
         erased,
         quarantined,
         linked,

@@ -96,6 +96,10 @@ class FoundItemKeys:
     arrived: Mapping[int, datetime]
 
     @property
+    def events(self) -> int:
+        return sum(map(len, self.found.values()))
+
+    @property
     def places(self) -> Sequence[Place]:
         return self.found.get(self.of.topic, ())
 

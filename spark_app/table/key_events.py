@@ -25,11 +25,15 @@ class NotErased(TributaryError):
 class FoundKeys(Protocol):
     """Where the events of some keys are.
 
-    places    of the keys' events in the table's topic, except blank ones
+    events    how many events of the keys there are, without blank ones
+    places    of these events in the table's topic
     unknown   the keys without an event
     linked    other keys that rows of these keys had before or got later, as JSON
     in_stream_until  when the stream that brought the events has deleted the last one; None: no stream did
     """
+
+    @property
+    def events(self) -> int: ...
 
     @property
     def places(self) -> Sequence[Place]: ...
