@@ -105,7 +105,8 @@ class FoundItemKeys:
 
     @property
     def unknown(self) -> tuple[Key, ...]:
-        return tuple(key for number, key in enumerate(self.wanted.keys) if number not in self.arrived)
+        found = self.arrived.keys()
+        return tuple(key for key in self.wanted.keys if found.isdisjoint(self.wanted.numbers_of(key)))
 
     @property
     def linked(self) -> tuple[str, ...]:

@@ -60,6 +60,11 @@ class WantedKeys:
             return None
         return self._numbers.get(tuple(values.get(name) for name in self._columns))
 
+    def numbers_of(self, key: Mapping[str, str]) -> frozenset[int]:
+        """Return the numbers under which a key is found: two texts can stand for one key."""
+        meanings = product(*(_meanings(key[name]) for name in self._columns))
+        return frozenset(self._numbers[values] for values in meanings)
+
     def _in_attributes(self, attributes: Sequence[tuple[str, Attribute]]) -> int | None:
         found: dict[str, set[Value | None]] = {}
         for name, attribute in attributes:

@@ -23,12 +23,14 @@ from spark_app.positions.dynamodb import ItemLog
 from spark_app.reports import Erased
 from spark_app.sources.bronze import BronzeSource
 from spark_app.sources.bronze_upkeep import BronzeUpkeep
+from spark_app.sources.event import TopicExtent
 from spark_app.sources.kinesis import item_tables
 from spark_app.sources.kinesis.item_tables import Page
 from spark_app.sources.kinesis.lander import Lander
 from spark_app.sources.kinesis.landing import Landing
+from spark_app.sources.kinesis.recently_landed import RecentlyLanded
 from spark_app.sources.kinesis.source import KinesisSource
-from spark_app.sources.kinesis.stream import Record
+from spark_app.sources.kinesis.stream import Record, StreamUnreadable
 from spark_app.table.deleted_keys import DeletedKeys
 from spark_app.table.erase import erase_keys
 from spark_app.table.item_keys import ItemKeyEvents
@@ -38,7 +40,7 @@ from spark_app.table.table_ingest import TableIngest
 from spark_app.wire.items.item_columns import column_of
 from spark_app.wire.items.record import table_of_record
 from tests.parameters import first_then_long
-from tests.spark_app.items.test_lander import FakeStream
+from tests.spark_app.items.test_lander import FakeLanding, FakeStream
 from tributary.contract.item_stream import ItemRules
 from tributary.contract.lake import TablePolicy
 
@@ -189,7 +191,6 @@ class Lake:
     def erase(self, *keys: Key, remembered: timedelta = DAY) -> Erased:
         source = self.land()
         table = self.table(source)
-        assert table.parts.hudi.spark is not None
         path = str(self.folder / "quarantine" / "_deleted_keys" / "orders")
         deleted = DeletedKeys(self.landing.spark, path, remembered)
         return erase_keys(table, keys, ItemKeyEvents(NAME, TOPIC, NAMELESS, TABLE, source, deleted))
@@ -275,7 +276,7 @@ INTERRUPTIONS: Sequence[tuple[type, str]] = (
 def test_a_forgotten_item_is_in_no_file_and_the_table_is_rebuilt_the_same(
     landing: Landing, tmp_path: Path, case: Case
 ) -> None:
-    lake = lake_with(landing, tmp_path, case)
+    lake, is_interrupted = lake_with(landing, tmp_path, case), "storage" in case.policy
     assert lake.folders_with(*case.secrets) == {"bronze"}
     lake.ingest()
     with pytest.raises(NotErased, match="still in the source"):
@@ -290,14 +291,14 @@ def test_a_forgotten_item_is_in_no_file_and_the_table_is_rebuilt_the_same(
         lake.erase(case.wanted, remembered=YEARS)
     assert lake.folders_with(*case.secrets) == {"bronze", "silver", "quarantine"}
 
-    for owner, name in INTERRUPTIONS if case.policy == {} else ():
+    for owner, name in INTERRUPTIONS if is_interrupted else ():
         with mock.patch.object(owner, name, _fail), pytest.raises(OSError, match="ends here"):
             lake.erase(case.wanted)
         assert lake.rows() == rows
     erased = lake.erase(case.wanted)
     assert lake.folders_with(*case.secrets, partition_key(case.own).encode()) == set()
     assert erased.in_stream_until is not None
-    if case.policy != {}:
+    if not is_interrupted:
         assert (erased.events, erased.quarantined, erased.unknown) == (5, 1, ())
         assert erased.rows == (1 if case.policy.get("deletes") == "soft" else 0)
         at = datetime.fromtimestamp(lake.stream.now_ms / 1000, UTC) + DAY
@@ -318,3 +319,25 @@ def test_a_forgotten_item_is_in_no_file_and_the_table_is_rebuilt_the_same(
     lake.ingest()
     assert "later" in str(lake.rows())
     assert lake.folders_with(*case.secrets) == set()
+
+
+def test_nothing_is_erased_while_the_items_of_the_table_are_read_or_if_the_stream_cannot_be_read() -> None:
+    stream, landing = KeyedStream(), FakeLanding()
+    tables = PagedTables([{"id": {"S": "a"}}, {"id": {"S": "b"}}], ("id",))
+    lander = Lander("changes", stream, landing, tables, now=lambda: stream.now_ms)
+    with mock.patch.object(item_tables, "BYTES_AT_ONCE", 1):
+        lander.step()
+    bronze = mock.Mock(spec=BronzeSource, **{"extents.return_value": {TOPIC: TopicExtent({}, {0: 1})}})
+    source = KinesisSource(lander, bronze, RecentlyLanded(), follows=False)
+    events = ItemKeyEvents(NAME, TOPIC, NAMELESS, TABLE, source, mock.Mock(spec=DeletedKeys))
+    table = mock.Mock(spec=TableIngest, **{"behind.return_value": 0})
+    table.name, table.topic, table.ledger.key_columns = NAME, TOPIC, ("id",)
+    table.source.extents.return_value = {TOPIC: TopicExtent({0: 0}, {0: 1})}
+    with pytest.raises(NotErased, match="The items of the table are still being read"):
+        erase_keys(table, [{"": "a"}], events)
+
+    problem = StreamUnreadable(what="The stream cannot be read", where="changes", remedy="Create it.")
+    table.source.extents.return_value = {TOPIC: TopicExtent({0: 0}, {0: 1}, problem=problem)}
+    with pytest.raises(NotErased, match=r"changes: The stream cannot be read\. Create it\."):
+        erase_keys(table, [{"": "a"}], events)
+    table.rewrite.assert_not_called()

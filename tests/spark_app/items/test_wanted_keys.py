@@ -81,6 +81,12 @@ def test_equal_numbers_are_one_key(text: str, number: str) -> None:
     assert wanted.in_record(record({"id": {"N": "70"}})) is None
 
 
+def test_two_texts_of_one_key_are_found_together() -> None:
+    wanted = WantedKeys(({"id": "7"}, {"id": "7.0"}, {"id": "8"}), "orders")
+    found = wanted.in_record(record({"id": {"N": "7"}}))
+    assert [found in wanted.numbers_of(key) for key in wanted.keys] == [True, True, False]
+
+
 def test_texts_are_compared_exactly_and_bytes_by_their_base64() -> None:
     wanted = WantedKeys(({"id": "7.0"}, {"id": base64.b64encode(b"\0\xff").decode()}), "orders")
     assert wanted.in_record(record({"id": {"S": "7"}})) is None

@@ -67,11 +67,15 @@ def erase(
 
     The keys' events in bronze lose their content and keep their offsets. The table's files are rewritten
     without the rows, and time travel of this table starts again. Afterwards the command searches all files
-    and says what it found. Kafka keeps its copy of the events until their retention ends.
+    and says what it found. Kafka, or the stream of a DynamoDB source, keeps its copy of the events until
+    their retention ends.
 
     No ingest may run meanwhile. If a row is still in the lake's table, no key is erased: delete it in the
     source and run tributary ingest. Many keys in one call take as long as one, because each file is read
     once.
+
+    A key of a DynamoDB table is refused for some time after its last change (deletes_remembered), because an
+    older record could still bring the row back. Binary keys are in base64.
 
     With --aws, the command starts a job, waits for its end and searches with your credentials. No other job
     of the lake may be active. The keys reach the job as an object in the quarantine bucket. The command
