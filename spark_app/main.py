@@ -56,7 +56,11 @@ from spark_app.sources.kinesis.landing import Landing
 from spark_app.sources.kinesis.source import KinesisSource
 from spark_app.sources.kinesis.stream import Stream
 from spark_app.sources.several import SeveralSources
+from spark_app.table.connector_keys import ConnectorKeyEvents
+from spark_app.table.deleted_keys import DeletedKeys
 from spark_app.table.erase import erase_keys
+from spark_app.table.item_keys import ItemKeyEvents
+from spark_app.table.key_events import KeyEvents
 from spark_app.table.new_epoch import open_epoch
 from spark_app.table.rebuild import rebuild_table
 from spark_app.table.replay import replay_table
@@ -167,7 +171,7 @@ def _run(
             progress.write(delete_events(topic, upkeep))
         progress.write(Stopped({}))
         return True
-    if task := _task(spark, options):
+    if task := _task(spark, lake, options, source):
         return run_for_each_table(source, table_of, task, progress, OutcomeFiles(spark))
     tables = TableRuns(
         source=source,
@@ -243,12 +247,35 @@ def _preflight(spark: SparkSession, lake: Lake, options: argparse.Namespace) -> 
     return found
 
 
-def _task(spark: SparkSession, options: argparse.Namespace) -> TableTask | None:
+def _task(
+    spark: SparkSession, lake: Lake, options: argparse.Namespace, source: EventSource
+) -> TableTask | None:
     if options.command == "rebuild":
         return partial(rebuild_table, since_snapshot=options.since_snapshot)
     if options.command == "erase":
-        return partial(erase_keys, keys=ErasureFiles(spark, options.keys, options.report).read_keys())
+        keys = ErasureFiles(spark, options.keys, options.report).read_keys()
+        return lambda table: erase_keys(table, keys, _key_events(spark, lake, options, source, table))
     return TASKS.get(options.command)
+
+
+def _key_events(
+    spark: SparkSession, lake: Lake, options: argparse.Namespace, source: EventSource, table: TableIngest
+) -> KeyEvents:
+    """Return the events of a table as its source writes them."""
+    name = TableName.parse(table.name)
+    own = source.sources.get(name.source) if isinstance(source, SeveralSources) else None
+    if not isinstance(own, KinesisSource):
+        return ConnectorKeyEvents.of(table)
+    rules = lake.source(name.source).item_rules(name.table)
+    assert rules is not None, "a stream brings items"
+    return ItemKeyEvents(
+        name=table.name,
+        topic=table.topic,
+        nameless=lake.source_names(lake.source(name.source)).topic_prefix,
+        table=name.table,
+        source=own,
+        deleted=DeletedKeys(spark, _deleted_path(lake, options, name), rules.remembered),
+    )
 
 
 def _output(spark: SparkSession, options: argparse.Namespace) -> AbstractContextManager[TextIO]:
@@ -482,10 +509,10 @@ def _bronze_tables(
 
 
 def _item_source(spark: SparkSession, lake: Lake, options: argparse.Namespace, source: Source) -> EventSource:
-    """Return the topics of a source with a stream of items. Only an ingest reads the stream itself."""
+    """Return the topics of a source with a stream of items, from the stream itself or from bronze alone."""
     table = lake.names.spark_records_table(source.name)
     bronze = BronzeSource(spark, table)
-    if options.command != "ingest" or options.source == "bronze":
+    if not _reads_stream(options, source):
         return bronze
     of = source.item_stream
     assert of is not None, "the source is one with a stream of items"
@@ -501,7 +528,15 @@ def _item_source(spark: SparkSession, lake: Lake, options: argparse.Namespace, s
     landing = Landing(spark, table, of.name, topic_of)
     tables = ItemTables(of, source.patterns, ITEM_SCHEMA) if of.initial_load else None
     lander = Lander(of.name, Stream(of), landing, tables, allows_gaps=options.allow_gaps)
-    return KinesisSource(lander, bronze, landing.recent, follows=options.follow)
+    follows = options.command == "ingest" and options.follow
+    return KinesisSource(lander, bronze, landing.recent, follows=follows)
+
+
+def _reads_stream(options: argparse.Namespace, source: Source) -> bool:
+    """Return whether the command lands what the stream has. An erasure must know that nothing comes later."""
+    if options.command == "erase":
+        return any(TableName.parse(table).source == source.name for table in options.tables)
+    return bool(options.command == "ingest" and options.source != "bronze")
 
 
 def _metrics(lake: Lake, options: argparse.Namespace) -> MetricsSender | None:
@@ -559,8 +594,12 @@ def _table(
         written=of_source.events,
         registry=registry,
         items=of_source.item_rules(table.table),
-        deleted_path=f"{options.quarantine.rstrip('/')}/{DELETED_KEYS_FOLDER}/{path}",
+        deleted_path=_deleted_path(lake, options, table),
     )
+
+
+def _deleted_path(lake: Lake, options: argparse.Namespace, table: TableName) -> str:
+    return f"{options.quarantine.rstrip('/')}/{DELETED_KEYS_FOLDER}/{lake.names.table_path(table)}"
 
 
 if __name__ == "__main__":

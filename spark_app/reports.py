@@ -156,6 +156,8 @@ class Erased:
     quarantined  events that were removed from quarantine
     linked       other keys that rows of these keys had before or got later, as JSON
     unknown      the keys without an event in bronze
+    in_stream_until  when the stream of the source has deleted the last record of the keys, at the latest;
+                     None: the source has no stream, so Kafka had their events
     """
 
     event: ClassVar[str] = "erased"
@@ -166,6 +168,7 @@ class Erased:
     quarantined: int
     linked: tuple[str, ...] = ()
     unknown: tuple[Mapping[str, str], ...] = ()
+    in_stream_until: str | None = None
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from spark_app.reports import (
 )
 from spark_app.run.outcome import OutcomeStore
 from spark_app.sources.event import EventSource
-from spark_app.table.erase import NotErased
+from spark_app.table.key_events import NotErased
 from spark_app.table.table_ingest import TableIngest
 from tributary.contract.errors import TributaryError
 from tributary.contract.remedies import remedies_for_table

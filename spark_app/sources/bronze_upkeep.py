@@ -13,7 +13,7 @@ So the snapshots from the writer's last one on are kept, or a new one repeats th
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cached_property
@@ -35,6 +35,9 @@ POSITIONS = ("kafka.connect.offsets.", PLACES_KEY)
 SMALL_FILES = 5
 """Files of a topic are merged once there are this many small ones."""
 
+_METADATA_KEPT = "write.metadata.previous-versions-max"
+_METADATA_REMOVED = "write.metadata.delete-after-commit.enabled"
+
 _ATTEMPTS = 5
 _SECONDS_BETWEEN_ATTEMPTS = 3.0
 _CONFLICTS = ("ValidationException", "CommitFailedException")
@@ -55,12 +58,13 @@ class BronzeUpkeep:
         self.spark.catalog.refreshTable(self.table)
         return self.spark.read.table(self.table).where(F.col("k_topic") == topic)
 
-    def blank(self, topic: str, where: str) -> None:
-        """Remove the content of events, and keep their offsets: they look like tombstones without a key.
+    def blank(self, topic: str, where: str, content: Sequence[str] = CONTENT) -> None:
+        """Remove the content of events, and keep their offsets, so that none of them seems to be lost.
 
-        `where` is a condition of SQL. So it stays known which events there were, and none seems to be lost.
+        where    a condition of SQL
+        content  the columns to empty. Without `CONTENT`, an event looks like a tombstone without a key
         """
-        columns = [name for name in CONTENT if name in self.spark.read.table(self.table).columns]
+        columns = [name for name in content if name in self.spark.read.table(self.table).columns]
         values = ", ".join(f"{name} = NULL" for name in columns)
         self._change(f"UPDATE {self.table} SET {values} WHERE k_topic = {_literal(topic)} AND ({where})")
 
@@ -111,6 +115,15 @@ class BronzeUpkeep:
         current = self._iceberg.currentSnapshot()
         if current is not None:
             self._expire({int(current.snapshotId())})
+
+    def remove_earlier_metadata(self) -> None:
+        """Remove the files that described the table earlier. They hold the summaries of expired snapshots."""
+        before = self._iceberg.properties().get(_METADATA_KEPT)
+        # Each commit removes what is too much. The second one removes the file from before the first one.
+        for kept in ("1", before):
+            update = self._iceberg.updateProperties().set(_METADATA_REMOVED, "true")
+            update = update.remove(_METADATA_KEPT) if kept is None else update.set(_METADATA_KEPT, kept)
+            update.commit()
 
     def remove_orphans(self, older_than: timedelta) -> int:
         """Remove files of no snapshot, which a failed commit has left. Return how many there were.
@@ -201,6 +214,18 @@ def text_of_event_key(names: Sequence[str], column: str = "key") -> str:
     ]
     parts = [f"char_length({value}), ':', {value}" for value in values]
     return f"concat({', '.join(parts)})"
+
+
+def places_condition(places: Iterable[tuple[int, int]]) -> str:
+    """Return the condition of SQL that an event is at one of these partitions and offsets."""
+    by_partition: dict[int, list[int]] = {}
+    for partition, offset in sorted(places):
+        by_partition.setdefault(partition, []).append(offset)
+    conditions = [
+        f"(k_partition = {partition} AND k_offset IN ({', '.join(map(str, offsets))}))"
+        for partition, offsets in by_partition.items()
+    ]
+    return " OR ".join(conditions) or "false"
 
 
 def _since_the_writers_last(table: Any) -> Iterator[Any]:

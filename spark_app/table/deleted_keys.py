@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -70,11 +70,27 @@ class DeletedKeys:
         """Forget which folders there are, because somebody else may have written."""
         self._folders = None
 
+    def latest(self) -> DataFrame | None:
+        """Return `key, deleted_at` of all keys, with about the last time; None if there are none."""
+        folders = self._known()
+        if not folders:
+            return None
+        return self._read(folders).groupBy("key").agg(F.max("deleted_at").alias("deleted_at"))
+
+    def erase(self, keys: Collection[str]) -> None:
+        """Leave no file with one of these keys, also of a write that did not end.
+
+        Nothing else may write meanwhile. An interruption loses no other key, and it can be repeated."""
+        self._delete(set(self._listed(is_whole=False)) - self._known().keys())
+        known = tuple(self._known())
+        is_its = F.col("key").isin(*keys)
+        if keys and known and not self._read(known).where(is_its).isEmpty():
+            self._replace(self._read(known).where(~is_its))
+
     def _read(self, names: Iterable[str]) -> DataFrame:
         return self.spark.read.schema(DELETED_KEY).parquet(*[f"{self.path}/{name}" for name in names])
 
     def _merge(self) -> None:
-        # An interruption before the end loses no key: it only leaves some of them twice.
         folders = self._known()
         oldest = _rounded(datetime.now(UTC) - self.remembered)
         latest = (
@@ -83,11 +99,19 @@ class DeletedKeys:
             .groupBy("key")
             .agg(F.max("position").alias("position"), F.max("deleted_at").alias("deleted_at"))
         )
+        self._replace(latest)
+
+    def _replace(self, keys: DataFrame) -> None:
+        """Leave only these keys, in one folder. An interruption before the end leaves some of them twice."""
+        folders = self._known()
         merged = f"merged-{uuid.uuid4().hex}"
-        latest.coalesce(1).write.parquet(f"{self.path}/{merged}")
+        keys.coalesce(1).write.parquet(f"{self.path}/{merged}")
         known = [newest for newest in folders.values() if newest is not None]
         self._folders = {merged: max(known) if len(known) == len(folders) else None}
-        for name in folders:
+        self._delete(folders)
+
+    def _delete(self, names: Iterable[str]) -> None:
+        for name in names:
             path, file_system = self._hadoop(f"{self.path}/{name}")
             file_system.delete(path, True)
 
@@ -96,15 +120,15 @@ class DeletedKeys:
             self._folders = dict.fromkeys(self._listed())
         return self._folders
 
-    def _listed(self) -> tuple[str, ...]:
+    def _listed(self, *, is_whole: bool = True) -> tuple[str, ...]:
         path, file_system = self._hadoop(self.path)
         if not file_system.exists(path):
             return ()
         found = (entry.getPath() for entry in file_system.listStatus(path) if entry.isDirectory())
         # A folder without this file is of a write that did not end.
         in_folder = self._jvm.org.apache.hadoop.fs.Path
-        whole = (each for each in found if file_system.exists(in_folder(each, "_SUCCESS")))
-        return tuple(sorted(str(each.getName()) for each in whole))
+        wanted = (each for each in found if not is_whole or file_system.exists(in_folder(each, "_SUCCESS")))
+        return tuple(sorted(str(each.getName()) for each in wanted))
 
     def _hadoop(self, text: str) -> tuple[Any, Any]:
         path = self._jvm.org.apache.hadoop.fs.Path(text)

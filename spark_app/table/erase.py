@@ -11,18 +11,11 @@ from pyspark.sql import functions as F
 
 from spark_app.reports import Erased
 from spark_app.sources.bronze import BronzeSource
-from spark_app.sources.bronze_upkeep import (
-    BronzeUpkeep,
-    has_key,
-    key_condition,
-    text_of_event_key,
-    text_of_key,
-)
 from spark_app.sources.event import positions_text
+from spark_app.table.key_events import FoundKeys, Key, KeyEvents, NotErased, Place
 from spark_app.table.quarantine import read_quarantine, replace_quarantine
 from spark_app.table.rebuild import PATIENCE_SECONDS
 from spark_app.table.table_ingest import TableIngest
-from tributary.contract.errors import TributaryError
 from tributary.contract.remedies import Ingest
 
 DELETED = "_deleted"
@@ -31,61 +24,47 @@ _MOST_NAMED = 5
 """The most rows that an error names."""
 
 
-class NotErased(TributaryError):
-    """The keys cannot be forgotten now. Nothing was changed."""
-
-
 def erase_keys(
-    table: TableIngest, keys: Sequence[Mapping[str, str]], patience_seconds: float = PATIENCE_SECONDS
+    table: TableIngest,
+    keys: Sequence[Key],
+    events: KeyEvents,
+    patience_seconds: float = PATIENCE_SECONDS,
 ) -> Erased:
     """Remove keys from the lake whose rows are gone from the source.
 
-    The table's files are rewritten without the keys, and all its earlier states are removed. The keys' events
-    in bronze are blanked. Their offsets stay, so that a rebuild still knows that it has all events. All keys
-    together take as many passes as one. Nothing else may write to the table meanwhile. After an interruption
-    it can be repeated. Raises `NotErased`; then no key was erased.
+    The table's files are rewritten without the keys, and all its earlier states are removed. The keys'
+    `events` in bronze are blanked. Their offsets stay, so that a rebuild still knows that it has all events.
+    All keys together take as many passes as one. Nothing else may write to the table meanwhile. After an
+    interruption it can be repeated. Raises `NotErased`; then no key was erased.
     """
-    bronze = _bronze_of(table)
     columns = table.ledger.key_columns
     keys = [_with_names(table, key, columns) for key in keys]
-    _check_complete(table, bronze, patience_seconds)
-    upkeep = BronzeUpkeep(bronze.spark, bronze.table)
-    events = upkeep.events(table.topic).where(has_key(keys))
-    text = F.expr(text_of_event_key(columns)).alias("text")
-    found = events.select("k_partition", "k_offset", text).collect()
-    places = [(row["k_partition"], row["k_offset"]) for row in found]
-    linked = _linked(events, keys) if found else ()
+    _check_complete(table, events.bronze, patience_seconds)
+    events.check()
+    found = events.find(keys)
+    rows = _rows_of(table, found, columns)
+    found.check(rows)
     # If bronze has all events and none of a key, the table never had it, or an interrupted run erased it.
-    are_unknown = not places and not any(
-        bronze.extents(frozenset({table.topic}))[table.topic].beginning.values()
+    extent = events.bronze.extents(frozenset({table.topic}))[table.topic]
+    are_unknown = not found.events and not any(extent.beginning.values())
+    erased = 0 if are_unknown or rows is None else _erase_rows(table, found, rows)
+    quarantined = _erase_quarantined(table, found)
+    linked = found.linked
+    found.forget()
+    table.forget()
+    return Erased(
+        table.name,
+        tuple(keys),
+        found.events,
+        erased,
+        quarantined,
+        linked,
+        found.unknown,
+        None if found.in_stream_until is None else found.in_stream_until.isoformat(timespec="seconds"),
     )
-    rows = 0 if are_unknown else _erase_rows(table, keys, places)
-    quarantined = _erase_quarantined(table, keys)
-    if places:
-        upkeep.blank(table.topic, key_condition(keys))
-    # Also without such events: an interrupted run may have left the snapshots that still hold them.
-    upkeep.expire_all_snapshots_but_one()
-    texts = {row["text"] for row in found}
-    unknown = tuple(key for key in keys if text_of_key(key) not in texts)
-    return Erased(table.name, tuple(keys), len(places), rows, quarantined, linked, unknown)
 
 
-def _bronze_of(table: TableIngest) -> BronzeSource:
-    if table.items is not None:
-        # The key of a record in bronze is its sequence number, so a search for an item's key finds none.
-        raise NotErased(
-            what="Keys can only be erased from tables that Debezium reads",
-            where=table.name,
-            found="a table of DynamoDB",
-            remedy="The records of its items stay in bronze: see docs/privacy.md, section DynamoDB.",
-        )
-    source = table.parts.reader.older or table.source
-    if not isinstance(source, BronzeSource):
-        raise NotErased(what="A key can only be erased from bronze", where=table.name)
-    return source
-
-
-def _with_names(table: TableIngest, key: Mapping[str, str], columns: tuple[str, ...]) -> Mapping[str, str]:
+def _with_names(table: TableIngest, key: Mapping[str, str], columns: tuple[str, ...]) -> Key:
     """Return the key with the names of its columns. A key without a name is the value of the only column."""
     if set(key) == {""} and len(columns) == 1:
         return {columns[0]: key[""]}
@@ -102,8 +81,17 @@ def _with_names(table: TableIngest, key: Mapping[str, str], columns: tuple[str, 
 def _check_complete(table: TableIngest, bronze: BronzeSource, patience_seconds: float) -> None:
     """Check that table and bronze hold all events, so that none of the key comes later."""
     topics = frozenset({table.topic})
-    wanted = table.source.extents(topics)[table.topic].end
-    if table.behind(table.source.extents(topics)[table.topic]):
+    extent = table.source.extents(topics)[table.topic]
+    if (problem := extent.problem) is not None:
+        raise NotErased(
+            what=problem.what,
+            where=problem.where,
+            found=problem.found,
+            expected=problem.expected,
+            remedy=problem.remedies,
+        )
+    wanted = extent.end
+    if table.behind(extent):
         raise NotErased(
             what="The table has not applied all events of its topic",
             where=table.name,
@@ -127,35 +115,21 @@ def _check_complete(table: TableIngest, bronze: BronzeSource, patience_seconds: 
         time.sleep(_SECONDS_BETWEEN_LOOKS)
 
 
-def _linked(events: DataFrame, keys: Sequence[Mapping[str, str]]) -> tuple[str, ...]:
-    """Return the other keys that the row had before or got later, as JSON."""
-    headers = [name for name in ("moved_to", "moved_from") if name in events.columns]
-    found = set()
-    for name in headers:
-        text = F.expr(f"decode({name}, 'UTF-8')")
-        other = F.coalesce(F.get_json_object(text, "$.payload"), text)
-        is_other = F.col(name).isNotNull() & ~F.coalesce(F.expr(key_condition(keys, name)), F.lit(False))
-        found |= {row[0] for row in events.where(is_other).select(other).distinct().collect()}
-    return tuple(sorted(found))
+def _rows_of(table: TableIngest, found: FoundKeys, columns: Sequence[str]) -> DataFrame | None:
+    """Return the keys' rows in the table; None if there is no table.
 
-
-def _erase_rows(table: TableIngest, keys: Sequence[Mapping[str, str]], places: list[tuple[int, int]]) -> int:
-    """Rewrite the table without the keys' rows, and remove all earlier states. Return how many there were."""
+    Raises `NotErased` if one of them is not deleted."""
     if not table.state.has_table:
-        return 0
+        return None
     stored = table.stored()
-    parts = [
-        part
-        for value in (F.col(name).cast("string") for name in keys[0])
-        for part in (F.char_length(value), F.lit(":"), value)
-    ]
-    is_its = F.concat(*parts).isin([text_of_key(key) for key in keys])
-    # The text of a date or a number can be another one than in JSON. So the row's last event counts, too.
-    is_its = is_its | _is_from(places)
-    its = stored.where(is_its)
-    found = its.count()
+    its = stored.where(_is_of(found))
     live = its.where(~F.col(DELETED)) if DELETED in stored.columns else its
-    if found and (still_there := live.select(*keys[0]).limit(_MOST_NAMED).collect()):
+    # Bytes are in base64, as the keys are.
+    texts = [
+        (F.base64(name) if dict(stored.dtypes)[name] == "binary" else F.col(name)).alias(name)
+        for name in columns
+    ]
+    if still_there := live.select(*texts).limit(_MOST_NAMED).collect():
         raise NotErased(
             what="A row is still in the source",
             where=table.name,
@@ -163,12 +137,23 @@ def _erase_rows(table: TableIngest, keys: Sequence[Mapping[str, str]], places: l
             expected="keys whose rows were deleted",
             remedy=["Delete it in the source. Otherwise its next change brings it back.", Ingest()],
         )
-    table.rewrite(stored.where(~is_its))
+    return its
+
+
+def _erase_rows(table: TableIngest, found: FoundKeys, rows: DataFrame) -> int:
+    """Rewrite the table without the rows, and remove all earlier states. Return how many rows there were."""
+    count = rows.count()
+    table.rewrite(table.stored().where(~_is_of(found)))
     table.hudi.forget_earlier_states()
-    return found
+    return count
 
 
-def _is_from(places: list[tuple[int, int]]) -> Column:
+def _is_of(found: FoundKeys) -> Column:
+    # The text of a date or a number can be another one than in JSON. So the row's last event counts, too.
+    return found.of_rows() | _is_from(found.places)
+
+
+def _is_from(places: Sequence[Place]) -> Column:
     by_partition: dict[int, list[int]] = {}
     for partition, offset in places:
         by_partition.setdefault(partition, []).append(offset)
@@ -179,13 +164,13 @@ def _is_from(places: list[tuple[int, int]]) -> Column:
     return reduce(lambda a, b: a | b, conditions, F.lit(False))
 
 
-def _erase_quarantined(table: TableIngest, keys: Sequence[Mapping[str, str]]) -> int:
+def _erase_quarantined(table: TableIngest, found: FoundKeys) -> int:
     epoch = table.ledger.epoch
-    found = read_quarantine(table.hudi.spark, table.quarantine_path, epoch)
-    if found is None:
+    quarantine = read_quarantine(table.hudi.spark, table.quarantine_path, epoch)
+    if quarantine is None:
         return 0
-    rows, folders = found
-    others = rows.where(~F.coalesce(has_key(keys), F.lit(False))).localCheckpoint()
+    rows, folders = quarantine
+    others = rows.where(~found.of_quarantined()).localCheckpoint()
     removed = rows.count() - others.count()
     if removed:
         replace_quarantine(others, table.quarantine_path, f"e{epoch}-erased-{time.time_ns()}", folders)

@@ -21,7 +21,7 @@ from moto.emrserverless.models import emrserverless_backends
 
 from spark_app.reports import Blocked, Erased, Started, Stopped
 from tests.aws_double import running_moto
-from tests.cli.deployed import ACCOUNT, LAKE, NAMES, REGION, ROLE, SERVERLESS, Deployed, deploy
+from tests.cli.deployed import ACCOUNT, ITEMS, LAKE, NAMES, REGION, ROLE, SERVERLESS, Deployed, deploy
 from tributary.cli import main
 from tributary.cli.aws import erasing, job_run
 from tributary.contract.aws_names import BucketKind
@@ -181,7 +181,7 @@ def test_keys_are_erased_by_a_step_and_are_in_no_argument_and_no_object_afterwar
     assert SECRET not in printed.err
     assert (found["table"], found["keys"], found["events"], found["rows"]) == (TABLE, [KEY], 4, 1)
     assert found["remains"] == {
-        "events": 0, "files": [], "unsearched": [], "quarantined": 0, "searched": 1,
+        "events": 0, "files": [], "unsearched": [], "quarantined": 0, "searched": 1, "remembered": 0,
     }  # fmt: skip
     assert found["in_versions_until"].endswith("00:00:00+00:00")
     assert found["purged_versions"] is None
@@ -405,6 +405,114 @@ def test_what_cannot_be_erased_is_refused_before_a_key_leaves_the_machine(
     assert told in capsys.readouterr().err
     assert not _steps(on_emr)
     assert_nothing_is_left(on_emr)
+
+
+_RECORDS = "shop_bronze.db/shop_records/data"
+_OF_ITEMS = {
+    "bronze": [
+        f"{_RECORDS}/k_topic=shop.shop.dynamodb.orders/k_partition=0/rows.parquet",
+        f"{_RECORDS}/k_topic=shop.shop/k_partition=0/rows.parquet",
+    ],
+    "silver": ["shop/dynamodb/orders/rows.parquet"],
+    "quarantine": [
+        "shop/dynamodb/orders/e0-p0-0-1/rows.parquet",
+        "_deleted_keys/shop/dynamodb/orders/a/b.parquet",
+    ],
+}
+"""The objects that can hold the key of an item."""
+
+
+def _put_items(deployed: Deployed, key: str) -> None:
+    """Put rows and records of an item with this key wherever a lake can have them."""
+    record = json.dumps({"tableName": "orders", "dynamodb": {"Keys": {"id": {"S": key}}}}).encode()
+    now = datetime.now(UTC)
+    event = {
+        "topic": "shop.shop.dynamodb.orders", "partition": 0, "offset": 0, "timestamp": now, "key": b"49",
+        "value": record, "moved_to": None, "moved_from": None, "reason": "mismatch", "message": "",
+        "quarantined_at": now,
+    }  # fmt: skip
+    record_key = json.dumps({"id": key}, separators=(",", ":"))
+    rows: Mapping[str, Mapping[str, Any]] = {
+        "shop_bronze.db": {"value": record},
+        "shop": {"_key": record_key},
+        "shop/dynamodb/orders/e0": event,
+        "_deleted_keys": {"key": record_key},
+    }
+    for kind, objects in _OF_ITEMS.items():
+        for name in objects:
+            row = rows[max((begin for begin in rows if name.startswith(begin)), key=len)]
+            content = io.BytesIO()
+            pq.write_table(pa.Table.from_pylist([row]), content)
+            deployed.s3.put_object(Bucket=_bucket(kind), Key=name, Body=content.getvalue())
+
+
+@pytest.fixture
+def items_on_emr(tmp_path: Path) -> Deployed:
+    """A lake without Kafka, whose app writes bronze in any case."""
+    (tmp_path / "lake.toml").write_text(ITEMS)
+    deployed = deploy(has_kafka=False)
+    for kind in DATA:
+        deployed.s3.put_bucket_versioning(Bucket=_bucket(kind), VersioningConfiguration={"Status": "Enabled"})
+    deployed.put("silver", "shop/dynamodb/orders/.hoodie/20260101000000000.deltacommit", "{}")
+    return deployed
+
+
+def _items_erased(until: datetime) -> str:
+    erased = Erased("shop.dynamodb.orders", (KEY,), 4, 0, 0, in_stream_until=until.isoformat())
+    return _lines(Started((erased.table,)), erased, Stopped({erased.table: "ok"}))
+
+
+def test_an_item_is_erased_from_a_lake_without_kafka_and_its_stream_is_named(
+    items_on_emr: Deployed, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _put_items(items_on_emr, "somebody else")
+    job_ends(items_on_emr, monkeypatch, _items_erased(datetime(2099, 1, 2, 3, 4, tzinfo=UTC)))
+    assert main.run(["erase", "orders", SECRET, "--aws"]) == 0
+    printed = capsys.readouterr()
+    assert "shop.dynamodb.orders: erased 4 events in bronze" in printed.out
+    assert "the quarantine and 1 files of silver: the key is in none." in printed.out
+    assert "The stream shop-changes holds the events until 2099-01-02 03:04 UTC at the latest." in printed.out
+    assert "Kafka" not in printed.out
+    assert "--kafka" not in _arguments(items_on_emr)
+    assert SECRET not in printed.err
+    assert_nothing_is_left(items_on_emr)
+
+
+def test_every_place_of_an_item_is_searched_and_purged(
+    items_on_emr: Deployed, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _put_items(items_on_emr, SECRET)
+    job_ends(items_on_emr, monkeypatch, _items_erased(datetime(2026, 1, 2, tzinfo=UTC)))
+    assert main.run(["erase", "orders", SECRET, "--aws"]) == 1
+    told = capsys.readouterr().out
+    assert (
+        "Still there: 2 events in bronze, 1 in quarantine, 1 among the deleted keys, and in silver " in told
+    )
+    assert _OF_ITEMS["silver"][0] in told
+    assert "The stream shop-changes holds no event of the keys any more." in told
+
+    (step,) = _steps(items_on_emr)
+    step.state = "COMPLETED"
+    _put_items(items_on_emr, "somebody else")
+    monkeypatch.setattr(erasing, "_report", lambda *_: (_erased_items(), None))
+    monkeypatch.setattr(job_run, "_pause", _complete(items_on_emr))
+    assert main.run(["erase", "orders", SECRET, "--aws", "--purge-versions", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["purged_versions"], found["in_kafka_until"]) == (5, None)
+    assert found["in_stream_until"].startswith("2026-01-02")
+    assert _places_of(items_on_emr.s3) == []
+
+
+def _erased_items() -> Erased:
+    return Erased("shop.dynamodb.orders", (KEY,), 0, 0, 0, in_stream_until="2026-01-02T00:00:00+00:00")
+
+
+def _complete(deployed: Deployed) -> Callable[[], None]:
+    def end() -> None:
+        for step in _steps(deployed):
+            step.state = "COMPLETED"
+
+    return end
 
 
 def test_only_buckets_on_aws_have_versions_to_purge() -> None:

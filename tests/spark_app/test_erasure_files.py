@@ -17,6 +17,7 @@ from spark_app.run.erasure_files import ErasureFailed, ErasureFiles, KeysUnreada
 from spark_app.run.outcome_files import OutcomeFiles
 from spark_app.run.table_task import run_for_each_table
 from spark_app.sources.event import OffsetRange
+from spark_app.table.connector_keys import ConnectorKeyEvents
 from spark_app.table.erase import erase_keys
 from spark_app.table.table_ingest import TableIngest
 from tests.faults.lake_on_s3 import BUCKET, Storage, storage
@@ -147,7 +148,7 @@ def test_keys_from_s3_are_erased_and_are_in_no_output_and_no_log(
             return run_for_each_table(
                 bronze.source,
                 lambda _: table,
-                lambda one: erase_keys(one, found),
+                lambda one: erase_keys(one, found, ConnectorKeyEvents.of(one)),
                 ProgressWriter(out),
                 OutcomeFiles(bronze.spark),
             )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
 
@@ -16,9 +16,12 @@ from hypothesis import strategies as st
 from spark_app.hudi.hudi_table import HudiTable
 from spark_app.ledger.topic_checks import PositionLost
 from spark_app.positions.postgres import PostgresLog
+from spark_app.reports import Erased
 from spark_app.sources.bronze_upkeep import BronzeUpkeep
 from spark_app.sources.event import OffsetRange
-from spark_app.table.erase import NotErased, erase_keys
+from spark_app.table.connector_keys import ConnectorKeyEvents
+from spark_app.table.erase import erase_keys
+from spark_app.table.key_events import NotErased
 from spark_app.table.quarantine import read_quarantine
 from spark_app.table.rebuild import rebuild_table
 from spark_app.table.table_ingest import TableIngest
@@ -51,6 +54,10 @@ def table_in(bronze: Bronze, folder: Path, policy: TablePolicy) -> TableIngest:
         quarantine_path=str(folder / "quarantine"),
         log=PostgresLog(),
     )
+
+
+def erase(table: TableIngest, keys: Sequence[Mapping[str, str]]) -> Erased:
+    return erase_keys(table, keys, ConnectorKeyEvents.of(table))
 
 
 def _rows(table: TableIngest) -> dict[int, tuple[str, str | None]]:
@@ -107,9 +114,9 @@ def test_a_forgotten_key_is_in_no_file_and_the_table_is_rebuilt_the_same(
     table.apply((OffsetRange(0, 4, len(sent) + 1),))
 
     with pytest.raises(NotErased, match="still in the source"):
-        erase_keys(table, [{"id": "1"}])
+        erase(table, [{"id": "1"}])
     with pytest.raises(NotErased, match="This is not the key of the table"):
-        erase_keys(table, [{"name": "1"}])
+        erase(table, [{"name": "1"}])
     assert _where_in_files(tmp_path, SECRET) == {"lake", "silver", "quarantine"}
 
     before = len(shop.events)
@@ -120,22 +127,22 @@ def test_a_forgotten_key_is_in_no_file_and_the_table_is_rebuilt_the_same(
     later = [event_row(event, before + 1 + n) for n, event in enumerate(shop.events[before:])]
     land(bronze, later)
     with pytest.raises(NotErased, match="has not applied all events"):
-        erase_keys(table, [{"": "1"}])
+        erase(table, [{"": "1"}])
     end = len(sent) + 1 + len(later)
     table.apply((OffsetRange(0, len(sent) + 1, end),))
 
     with pytest.raises(NotErased, match="still in the source"):
-        erase_keys(table, [{"": "1"}, {"": "2"}])  # Then no key is erased.
+        erase(table, [{"": "1"}, {"": "2"}])  # Then no key is erased.
     if policy:
-        erased = erase_keys(table, [{"": "1"}])
+        erased = erase(table, [{"": "1"}])
         assert erased.keys == ({"id": "1"},)
         assert [json.loads(key) for key in erased.linked] == [{"id": 11}]
         assert erased.rows == (1 if policy.get("deletes") == "soft" else 0)
-        former = erase_keys(table, [{"id": "11"}])
+        former = erase(table, [{"id": "11"}])
         assert former.quarantined + erased.quarantined == 1
         assert former.events + erased.events == 8
     else:
-        both = erase_keys(table, [{"": "1"}, {"id": "11"}, {"id": "4711"}])
+        both = erase(table, [{"": "1"}, {"id": "11"}, {"id": "4711"}])
         assert both.keys == ({"id": "1"}, {"id": "11"}, {"id": "4711"})
         assert both.unknown == ({"id": "4711"},)
         assert (both.events, both.quarantined, both.linked) == (8, 1, ())
@@ -147,7 +154,7 @@ def test_a_forgotten_key_is_in_no_file_and_the_table_is_rebuilt_the_same(
     assert read_quarantine(bronze.spark, table.quarantine_path, 0) is None
 
     instant = table.hudi.timeline().last_instant
-    assert erase_keys(table, [{"id": "1"}]).events == erase_keys(table, [{"id": "4711"}]).rows == 0
+    assert erase(table, [{"id": "1"}]).events == erase(table, [{"id": "4711"}]).rows == 0
     assert table.hudi.timeline().last_instant == instant  # No history was lost for a wrong key.
     rebuild_table(table)
     assert {key: row for key, row in _rows(table).items() if key in shop.rows} == expected

@@ -139,6 +139,24 @@ def test_the_job_may_read_the_files_of_the_exports_that_the_lake_file_names_and_
         assert json.loads(statement)["Action"] == "s3:GetObject"
 
 
+@pytest.mark.parametrize("settings", [*ALONE, "items"])
+def test_the_job_may_change_the_records_in_bronze_without_an_entry_of_the_lake_file(
+    synthesized: Synthesized, settings: str
+) -> None:
+    statements = [
+        statement
+        for policy in _of_type(synthesized, settings, "AWS::IAM::ManagedPolicy")
+        for statement in policy["PolicyDocument"]["Statement"]
+    ]
+
+    def may(action: str) -> str:
+        return json.dumps([each["Resource"] for each in statements if action in each["Action"]])
+
+    assert "shop-bronze" in may("s3:DeleteObject")
+    assert "shop-quarantine" in may("s3:DeleteObject")
+    assert "table/shop_bronze/web_items_records" in may("glue:UpdateTable")
+
+
 def test_every_stream_and_every_table_with_one_is_watched(synthesized: Synthesized) -> None:
     alarms = _of_type(synthesized, "own-items", "AWS::CloudWatch::Alarm")
     named = {alarm["AlarmName"]: alarm for alarm in alarms}

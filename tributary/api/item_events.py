@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from spark_app.wire.items.attributes import Item, NotAnAttribute, plain_json, text_of
 from spark_app.wire.items.record import UnreadableRecord, read_record
+from spark_app.wire.items.wanted_keys import WantedKeys
 from tributary.api.row_events import RowEvent, is_of, read_rows, with_previous
 
 if TYPE_CHECKING:
@@ -30,6 +31,19 @@ def read_item_events(
             found[event.partition, event.offset] = order, event
     ordered = sorted(found.values(), key=lambda each: each[0])
     return with_previous([event for _, event in ordered])
+
+
+def count_item_events(
+    filesystem: S3FileSystem, bronze: str, records: str, topics: Iterable[str], wanted: WantedKeys
+) -> int:
+    """Return how many records the files of bronze have of any of the keys, also damaged ones.
+
+    All files of the topics are read."""
+    return sum(
+        wanted.in_record(row["value"]) is not None
+        for topic in topics
+        for row in read_rows(filesystem, bronze, records, topic)
+    )
 
 
 def _events(

@@ -153,9 +153,18 @@ class OpenLake:
 
         A key has a text for each of its columns. Raises what `row_events` raises."""
         table = self.table(name).name
-        topic = self.lake.source_names(self.lake.source(table.source)).topic(table.schema, table.table)
-        namespace = self.lake.names.bronze_namespace
+        source = self.lake.source(table.source)
+        names, namespace = self.lake.source_names(source), self.lake.names.bronze_namespace
+        topic = names.topic(table.schema, table.table)
         with told_unreadable(f"s3://{self.bronze}"):
+            if source.item_stream is not None:
+                from spark_app.wire.items.wanted_keys import WantedKeys  # It takes PySpark's types.
+                from tributary.api.item_events import count_item_events
+
+                records = f"{namespace}/{self.lake.names.records_table(source.name)}"
+                # Damaged records without the name of a table are in a topic of their own.
+                topics, wanted = (topic, names.topic_prefix), WantedKeys(tuple(keys), table.table)
+                return count_item_events(self.files.filesystem, self.bronze, records, topics, wanted)
             return count_events(self.files.filesystem, self.bronze, namespace, topic, keys, self.payloads)
 
     def _places(self) -> tuple[LakeTable, ...]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from typing import Protocol
 
 from spark_app.sources.kinesis.item_tables import ItemReader, ReadsTables, is_of_items, shard_of_items
@@ -79,6 +80,7 @@ class Lander:
     _committed_at: float = field(default=0.0, init=False)
     _turn: int = field(default=0, init=False)
     _reads_items_again: bool = field(default=False, init=False)
+    _has_new_places: bool = field(default=False, init=False)
 
     @property
     def places(self) -> StreamPlaces:
@@ -96,6 +98,17 @@ class Lander:
             place.shard in self._readers and self._readers[place.shard].is_at_end for place in left
         )
         return self.clock() < self._list_at and is_none_waiting and are_at_end
+
+    @property
+    def retention(self) -> timedelta:
+        """How long the stream keeps its records, as it said last."""
+        assert self._facts is not None, "the stream is described before it is read"
+        return timedelta(milliseconds=self._facts.retention_ms)
+
+    def reads_items_of(self, table: str) -> bool:
+        """Return whether the items of a table have been read in part only."""
+        place = self._current().place(shard_of_items(table).id)
+        return place is not None and not place.is_over
 
     @property
     def refused(self) -> tuple[str, ...]:
@@ -127,7 +140,7 @@ class Lander:
         if landed or self._is_commit_due(fetched):
             # The places of the other shards are committed, too: a closed shard can end without a record.
             self._places = self._known = self.landing.land(self._current(), landed)
-            self._committed_at = self.clock()
+            self._committed_at, self._has_new_places = self.clock(), False
         if self._reads_items_again or any(each.place.is_over for each in fetched):
             self._list_at = self.clock()
         return bool(landed)
@@ -154,7 +167,8 @@ class Lander:
             self._forget_items()
             kept = tuple(place for place in places.shards if not is_of_items(place.shard))
             places, self._reads_items_again = replace(places, shards=kept), False
-        items = () if self.tables is None else map(shard_of_items, self.tables.names())
+        items = () if self.tables is None else tuple(map(shard_of_items, self.tables.names()))
+        places = self._without_unlisted_items(places, items)
         self._facts, self._listed = facts, (*listed, *items)
         self._places = replace(places, created=facts.created).with_shards(self._listed)
         self._list_at = self.clock() + SECONDS_BETWEEN_LISTS
@@ -181,6 +195,19 @@ class Lander:
         if self.tables is not None and is_of_items(place.shard):
             return ItemReader(self.tables, place, self.clock)
         return ShardReader(self.stream, place, self.clock, self.now)
+
+    def _without_unlisted_items(self, places: StreamPlaces, items: Collection[Shard]) -> StreamPlaces:
+        """Forget how far items were read that are not to be read any more: they would never come to an end.
+
+        Such a place names a key. So it is not kept in bronze either."""
+        names = {shard.id for shard in items}
+        gone = [s for s in places.shards if is_of_items(s.shard) and not s.is_over and s.shard not in names]
+        if not gone:
+            return places
+        self._has_new_places = True
+        for place in gone:
+            self._readers.pop(place.shard, None)
+        return replace(places, shards=tuple(place for place in places.shards if place not in gone))
 
     def _forget_items(self) -> None:
         for shard in [shard for shard in self._readers if is_of_items(shard)]:
@@ -214,7 +241,9 @@ class Lander:
 
     def _is_commit_due(self, fetched: Sequence[Fetched]) -> bool:
         is_new_end = any(each.place.is_over for each in fetched)
-        return is_new_end or self.clock() - self._committed_at >= SECONDS_WITHOUT_COMMIT
+        return (
+            is_new_end or self._has_new_places or self.clock() - self._committed_at >= SECONDS_WITHOUT_COMMIT
+        )
 
 
 def _fetched(reader: ShardReader | ItemReader) -> Fetched | None:

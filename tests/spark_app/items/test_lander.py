@@ -437,6 +437,30 @@ def test_every_item_lands_once_besides_its_changes(items: int, events: list[str]
     assert sum(row.topic == "topic a" for row in world.bronze.rows) == events.count("put")
 
 
+@pytest.mark.parametrize("reads_others", [False, True])
+def test_items_that_are_not_to_be_read_any_more_leave_no_place_and_do_not_hold_up_the_end(
+    reads_others: bool,
+) -> None:
+    world = World(tables=FakeTables(["first", "second"]))
+    with mock.patch.object(item_tables, "BYTES_AT_ONCE", 1):
+        world.step()
+    assert world.lander.reads_items_of("a")
+    assert world.bronze.places.place("items of a") == ShardPlace(1, "items of a", "1")
+
+    # The table was dropped, or the lake file reads no items any more.
+    world.tables = mock.Mock(names=lambda: ()) if reads_others else None
+    world.restart()
+    world.land_all()
+    assert not world.lander.reads_items_of("a")
+    assert world.bronze.places.place("items of a") is None
+
+    world.tables = FakeTables(["first", "second"])
+    world.restart()
+    world.land_all()
+    assert [row.offset for row in world.bronze.rows if row.shard == "items of a"] == [0, 0, 1]
+    assert len({row.partition for row in world.bronze.rows}) == 2
+
+
 def test_after_lost_records_all_items_are_read_again() -> None:
     world = World(tables=FakeTables(["one", "two"]), allows_gaps=True)
     world.stream.put("s0", b"a read")

@@ -26,17 +26,13 @@ from tributary.operations.aws.versions import (
     kept_until,
     remove_noncurrent_versions,
 )
-from tributary.operations.erasure import Erasure, Key, search
+from tributary.operations.erasure import CannotErase, Erasure, Key, log_of, one_table, search
 from tributary.operations.runs.run_progress import RunProgress, parse_report
 
 _IF_INTERRUPTED = (
     "If it has not read the keys yet, it fails without a change. Run the command again once the job has "
     "ended."
 )
-
-
-class CannotErase(TributaryError):
-    """The deployed lake does not allow to erase keys of the table. Nothing was changed."""
 
 
 def erase_on_aws(
@@ -73,18 +69,16 @@ def erase_on_aws(
 
 
 def _table(deployed: DeployedLake, text: str) -> TableName:
-    lake, found = deployed.lake, deployed.resolve_tables([text])
-    if len(found) != 1:
+    lake, name = deployed.lake, one_table(text, deployed.resolve_tables([text]))
+    source = lake.source(name.source)
+    if source in lake.connected_sources:
+        require_changeable_bronze(lake)
+    elif source.item_stream is None:
         raise CannotErase(
-            "Keys can be erased in one table at a time",
-            where=text,
-            found=", ".join(map(str, found)),
-            expected="the name of one table",
+            "Keys can only be erased from tables whose events Tributary brings to bronze",
+            where=str(name),
         )
-    if found[0].source not in {source.name for source in lake.connected_sources}:
-        raise CannotErase("Keys can only be erased from tables that Debezium reads", where=str(found[0]))
-    require_changeable_bronze(lake)
-    return found[0]
+    return name
 
 
 def _run(
@@ -139,7 +133,8 @@ def _searched(
     purges: bool,
 ) -> Erasure:
     now = datetime.now(UTC)
-    found = Erasure(erased, None, now + deployed.session.aws.kafka.retention, kept_until(now))
+    log = log_of(deployed.lake.source(table.source), erased, deployed.session.aws.kafka.retention, now)
+    found = Erasure(erased, None, log, kept_until(now))
     try:
         remains = search(opened, table, erased.keys)
         found = replace(found, remains=remains)

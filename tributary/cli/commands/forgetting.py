@@ -67,11 +67,15 @@ def erase(
 
     The keys' events in bronze lose their content and keep their offsets. The table's files are rewritten
     without the rows, and time travel of this table starts again. Afterwards the command searches all files
-    and says what it found. Kafka keeps its copy of the events until their retention ends.
+    and says what it found. Kafka, or the stream of a DynamoDB source, keeps its copy of the events until
+    their retention ends.
 
     No ingest may run meanwhile. If a row is still in the lake's table, no key is erased: delete it in the
     source and run tributary ingest. Many keys in one call take as long as one, because each file is read
     once.
+
+    A key of a DynamoDB table is refused for some time after its last change (deletes_remembered), because an
+    older record could still bring the row back. Binary keys are in base64.
 
     With --aws, the command starts a job, waits for its end and searches with your credentials. No other job
     of the lake may be active. The keys reach the job as an object in the quarantine bucket. The command
@@ -147,12 +151,16 @@ def _erase_here(workspace: Workspace, table: str, keys: Sequence[Key]) -> Erasur
     from connectors.deployment import TopicPolicy
     from spark_app.reports import Erased
     from tributary.cli.run_watch import watch_run
-    from tributary.operations.erasure import Erasure, search
-    from tributary.operations.kafka_topics import read_table_names
+    from tributary.local import dynamodb, kinesis
+    from tributary.operations.erasure import Erasure, log_of, one_table, search
+    from tributary.operations.known_tables import known_tables
     from tributary.operations.runs.ingest_run import start_ingest
 
-    workspace.require("kafka", "s3", "postgres")
-    (name,) = resolve_names([table], read_table_names(workspace.kafka, workspace.lake))
+    workspace.require("s3", "postgres")
+    name = one_table(table, resolve_names([table], known_tables(workspace)))
+    source = workspace.lake.source(name.source)
+    if source.item_stream in kinesis.streams_here(workspace.lake):
+        workspace.require(kinesis.SERVICE, dynamodb.SERVICE)
     # Keys are personal data, so they are in no argument of a process, and in a file of the owner alone.
     with NamedTemporaryFile("w", prefix="tributary-keys-", suffix=".json", encoding="utf-8") as file:
         json.dump(keys, file)
@@ -161,18 +169,18 @@ def _erase_here(workspace: Workspace, table: str, keys: Sequence[Key]) -> Erasur
         watch_run(run, messages, is_shown=False)
     (erased,) = (report for report in run.progress.upkeep if isinstance(report, Erased))
     remains = search(workspace.open_lake, name, erased.keys)
-    return Erasure(erased, remains, datetime.now(UTC) + TopicPolicy().retention)
+    return Erasure(erased, remains, log_of(source, erased, TopicPolicy().retention, datetime.now(UTC)))
 
 
 def _tell(erasure: Erasure, *, as_json: bool, purges: bool) -> None:
     erased, remains = erasure.erased, erasure.remains
     if as_json:
-        versions = erasure.versions_until
+        versions, log = erasure.versions_until, erasure.log
         print_json(
             {
                 **asdict(erased),
                 "remains": remains and asdict(remains),
-                "in_kafka_until": erasure.kafka_until.isoformat(timespec="seconds"),
+                "in_kafka_until": log.until.isoformat(timespec="seconds") if log.is_kafka else None,
                 "in_versions_until": versions and versions.isoformat(timespec="seconds"),
                 "purged_versions": erasure.purged,
                 "failures": erasure.failures,
@@ -196,13 +204,17 @@ def _tell(erasure: Erasure, *, as_json: bool, purges: bool) -> None:
     else:
         found = (*remains.files, *remains.unsearched)
         _say(
-            f"Still there: {remains.events:,} events in bronze, {remains.quarantined:,} in quarantine, and "
-            f"in silver {', '.join(found) or 'nothing'}. Files of an interrupted commit of the sink go after "
-            "three days, with: tributary maintain"
+            f"Still there: {remains.events:,} events in bronze, {remains.quarantined:,} in quarantine, "
+            f"{remains.remembered:,} among the deleted keys, and in silver {', '.join(found) or 'nothing'}. "
+            "Files of an interrupted commit to bronze go after three days, with: tributary maintain"
         )
     for other in erased.linked:
         _say(f"A row also had the key {other}. Erase that key, too, if it is about the same person.")
-    _say(f"Kafka holds the events until {erasure.kafka_until:%Y-%m-%d %H:%M} UTC at the latest.")
+    log = erasure.log
+    if log.until > datetime.now(UTC):
+        _say(f"{log.name} holds the events until {log.until:%Y-%m-%d %H:%M} UTC at the latest.")
+    else:
+        _say(f"{log.name} holds no event of the keys any more.")
     if erasure.purged is not None:
         _say(f"Removed {erasure.purged:,} noncurrent versions of removed files.")
     if erasure.versions_until is not None:

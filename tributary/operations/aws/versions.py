@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from tributary.api.open_lake import OpenLake
 from tributary.contract.erasure import DAYS_OF_UNDOING
 from tributary.contract.errors import TributaryError
+from tributary.contract.item_stream import DELETED_KEYS_FOLDER
 from tributary.contract.table_name import TableName
 
 if TYPE_CHECKING:
@@ -45,17 +46,24 @@ def kept_until(removed: datetime) -> datetime:
 def folders_of(lake: OpenLake, table: TableName) -> tuple[Folder, ...]:
     """Return the folders in which an erasure of the table's keys removes files.
 
-    Bronze's metadata is that of all topics. Its removed files belong to removed snapshots.
+    Bronze's metadata is that of all topics in the same table of bronze. Its removed files belong to removed
+    snapshots.
     """
-    names = lake.lake.names
-    path = names.table_path(table)
-    topic = lake.lake.source_names(lake.lake.source(table.source)).topic(table.schema, table.table)
+    names, source = lake.lake.names, lake.lake.source(table.source)
+    path, of_source = names.table_path(table), lake.lake.source_names(source)
+    events, topics = "events", [of_source.topic(table.schema, table.table)]
+    in_quarantine = [path]
+    if source.item_stream is not None:
+        # Damaged records without the name of a table are in a topic of their own.
+        events, topics = names.records_table(source.name), [*topics, of_source.topic_prefix]
+        in_quarantine.append(f"{DELETED_KEYS_FOLDER}/{path}")
     in_bronze = [
-        f"{lake.bronze}/{database}/events/{folder}/"
+        f"{lake.bronze}/{database}/{events}/{folder}/"
         for database in (names.bronze_namespace, f"{names.bronze_namespace}.db")
-        for folder in (f"data/k_topic={topic}", "metadata")
+        for folder in (*(f"data/k_topic={topic}" for topic in topics), "metadata")
     ]
-    paths = (f"{lake.silver}/{path}/", f"{lake.quarantine}/{path}/", *in_bronze)
+    quarantine = (f"{lake.quarantine}/{folder}/" for folder in in_quarantine)
+    paths = (f"{lake.silver}/{path}/", *quarantine, *in_bronze)
     return tuple(map(Folder.of, paths))
 
 
