@@ -236,6 +236,14 @@ class Engine(ABC, Generic[SourceT, SessionT]):
         """
         return None
 
+    def defines(self, config: Mapping[str, str]) -> Callable[[str], bool] | None:  # noqa: ARG002
+        """Return whether a connector with this config keeps the definitions of a schema's tables.
+
+        It cannot read other schemas' tables from its log, with another config either. None: it needs no
+        definitions.
+        """
+        return None
+
     @abstractmethod
     def remains(self, config: Mapping[str, str]) -> str | None:
         """Return what a removed connector with this config leaves in the database, and how to remove it."""

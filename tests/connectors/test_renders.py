@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -22,6 +23,7 @@ from tests.connectors.deployments import LAKE, aws_deployment, local_deployment
 from tests.contract.lake_files import lake_files, toml
 from tests.postgres_source import postgres_source
 from tributary.contract.lake import parse_lake
+from tributary.contract.patterns import OWN_SCHEMA
 
 ADDRESS_OF_DEBEZIUM = {"database.hostname", "database.password", "database.sslmode", "database.sslrootcert"}
 ADDRESS_OF_REGISTRY = {
@@ -181,3 +183,21 @@ def test_the_sink_converts_nothing_and_drops_nothing() -> None:
 
 def _difference(one: ConnectorConfig, other: ConnectorConfig) -> set[str]:
     return {key for key, _ in one.config.items() ^ other.config.items()}
+
+
+@pytest.mark.parametrize("engine", ["mysql", "mariadb"])
+@given(
+    schemas=st.lists(st.from_regex(r"[A-Za-z$_?*,-]{1,8}", fullmatch=True), min_size=1),
+    name=st.text(min_size=1),
+)
+def test_a_binlog_connector_defines_the_databases_that_its_patterns_name(
+    engine: str, schemas: list[str], name: str
+) -> None:
+    of_source = {"engine": engine, "tables": [f"{schema}.*" for schema in schemas]}
+    lake = parse_lake(toml({"lake": {"name": "shop"}, "source": {"web": of_source}}))
+    source = lake.source("web")
+    defines = engine_of(source).defines(engine_of(source).render(lake, source, local_deployment(lake)).config)
+    assert defines is not None
+    for schema in (name, *schemas):
+        is_named = any(pattern.matches(schema, "t") for pattern in source.patterns.include)
+        assert defines(schema) == (is_named or schema == OWN_SCHEMA)

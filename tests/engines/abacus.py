@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -139,6 +139,7 @@ class AbacusEngine(Engine[AbacusSource, AbacusSession]):
             "abacus.address": f"{access.user}@{access.host}:{access.port}",
             "abacus.password": access.password.placeholder,
             "abacus.beam": self.beam(lake, source),
+            "abacus.frames": " ".join(sorted({pattern.schema for pattern in source.patterns.include})),
             "topic.prefix": lake.source_names(source).topic_prefix,
             **access.options,
             **({"abacus.skips": ",".join(map(str, sorted(untaken)))} if untaken else {}),
@@ -165,6 +166,9 @@ class AbacusEngine(Engine[AbacusSource, AbacusSession]):
     def unknown_table(self, failure: str) -> UnknownTable | None:
         found = re.fullmatch(r"(?:Exception: )?no rod (?:of (\w+) )?is called (\w+)", failure)
         return None if found is None else UnknownTable(found[1], found[2])
+
+    def defines(self, config: Mapping[str, str]) -> Callable[[str], bool] | None:
+        return config["abacus.frames"].split().__contains__
 
     def remains(self, config: Mapping[str, str]) -> str | None:
         return f"Take {config['abacus.beam']} off the frame."

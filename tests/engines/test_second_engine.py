@@ -102,6 +102,7 @@ def test_a_second_engine_s_connector_is_rendered_with_the_others(tmp_path: Path)
         "abacus.address": "counter-shop@abacus.example.org:7777",
         "abacus.password": deployment.databases["counter"].password.placeholder,
         "abacus.beam": "beam-of-shop-counter",
+        "abacus.frames": "counting",
         "abacus.rods": "13",
         "topic.prefix": "shop.counter",
     }

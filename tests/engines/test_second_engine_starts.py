@@ -17,13 +17,14 @@ from connectors.engines.registry import engine_of
 from tests.engines.abacus import AbacusEngine, AbacusServer, AbacusSource
 from tests.engines.lakes import POSTGRES, lake_with, servers_of
 from tributary.contract.lake import Lake, parse_lake
-from tributary.contract.remedies import plain_words
+from tributary.contract.remedies import TakeSnapshot, plain_words
 from tributary.contract.table_name import TableName
 from tributary.local import pipeline
 from tributary.local.connector_state import ConnectorKeeper
 from tributary.local.databases import DatabaseUnreachable, SourceDatabase, prepare_database
 from tributary.local.engine_servers import NoServerHere
 from tributary.local.left_out import as_gone, as_records, read_left_out, write_left_out
+from tributary.local.source_connector import DatabaseUnknown
 from tributary.local.start_plan import start_plan
 from tributary.local.startup import Startup
 from tributary.local.state import StateFolder
@@ -138,6 +139,7 @@ class Connect:
         self.known: dict[str, dict[str, str]] = {}
         self.ran: dict[str, ConnectorConfig] = {}
         self.failures: list[str] = []
+        self.offset: dict[str, int] | None = {"rod": 1}
 
         def run(_: ConnectorKeeper, connector: ConnectorConfig, *, recreate: bool) -> bool:  # noqa: ARG001
             self.ran[connector.name] = connector
@@ -152,12 +154,14 @@ class Connect:
 
         def remove(_: ConnectorKeeper, name: str) -> None:
             abacus.said.append(f"remove {name}")
+            self.known.pop(name, None)
 
         def forget(_: ConnectorKeeper, connector: ConnectorConfig) -> None:
             abacus.said.append(f"forget {connector.name}")
 
         monkeypatch.setattr(ConnectRest, "connectors", lambda _: tuple(self.known))
         monkeypatch.setattr(ConnectRest, "config", lambda _, name: self.known.get(name))
+        monkeypatch.setattr(ConnectRest, "offset", lambda *_: self.offset)
         monkeypatch.setattr(ConnectorKeeper, "ensure_running", run)
         monkeypatch.setattr(ConnectorKeeper, "failure", failure)
         monkeypatch.setattr(ConnectorKeeper, "remove", remove)
@@ -256,6 +260,29 @@ def test_a_connector_that_failed_at_a_table_of_the_lake_or_for_another_reason_st
         with pytest.raises(ConnectorFailed):
             started(lake_with(), tmp_path, monkeypatch)
         assert "abacus.skips" not in connect.ran["tributary-shop-counter-debezium"].config
+
+
+def test_a_connector_that_has_run_is_not_given_a_database_whose_tables_it_does_not_know(
+    abacus: AbacusServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ABBOT", "om")
+    connect, name = Connect(abacus, monkeypatch), "tributary-shop-counter-debezium"
+    started(lake_with(), tmp_path, monkeypatch)
+    connect.known[name] = {**connect.ran[name].config, "abacus.frames": "attic"}
+    started(lake_with(), tmp_path, monkeypatch)  # The database has no tables yet.
+    abacus.definitions[RUST] = TableDefinition("rust", "", ())
+    connect.ran.clear()
+    with pytest.raises(
+        DatabaseUnknown,
+        match=r"\[source\.counter\]\.tables: .*database that was added: found counting, expected databases",
+    ) as refused:
+        started(lake_with(), tmp_path, monkeypatch)
+    assert TakeSnapshot("counter") in refused.value.remedies
+    assert name not in connect.ran
+    started(lake_with(), tmp_path, monkeypatch, "counter")
+    connect.known[name] = {**connect.ran[name].config, "abacus.frames": "attic"}
+    connect.offset = None  # It has not begun its snapshot.
+    started(lake_with(), tmp_path, monkeypatch)
 
 
 def test_the_tables_that_a_start_left_out_are_recorded_while_the_lake_file_wants_them(

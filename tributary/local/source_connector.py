@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from connectors.connect_rest import ConnectorFailed
-from connectors.deployment import Deployment
+from connectors.deployment import ConnectorConfig, Deployment
 from connectors.engines.engine import Checked
+from tributary.contract.errors import TributaryError
 from tributary.contract.patterns import WILDCARDS
+from tributary.contract.remedies import TakeSnapshot
 from tributary.contract.table_name import TableName
 from tributary.local.connector_state import ConnectorKeeper
 from tributary.local.databases import SourceDatabase
@@ -28,6 +30,10 @@ class Ran:
     gone: frozenset[TableName]
 
 
+class DatabaseUnknown(TributaryError):
+    """A connector cannot read the tables of a database that the lake file names only now."""
+
+
 @dataclass(frozen=True)
 class SourceConnector:
     """The connector of one source, whose database is prepared."""
@@ -41,18 +47,19 @@ class SourceConnector:
         return self.database.lake.source_names(self.database.source).connector
 
     def ensure_running(self, found: Checked, *, recreate: bool) -> Ran:
-        """Return once the connector runs without the tables that are left out. Raises ConnectorFailed.
+        """Return once the connector runs without the tables that are left out.
+
+        Raises DatabaseUnknown, which changes nothing, and ConnectorFailed.
 
         The log still has the changes of a table that was left out and is gone. Neither the connector nor the
         database says that it was one that the connector cannot read, until the connector fails."""
         known = _Known(self.database, found)
+        self._check_databases(found, known)
         gone = known.gone(read_ever_left_out(self.database.state, self.database.source)) | self._skipped(
             known
         )
         while True:
-            connector = self.database.engine.render(
-                self.database.lake, self.database.source, self.deployment, found.untaken | gone
-            )
+            connector = self._render(found.untaken | gone)
             try:
                 return Ran(self.keeper.ensure_running(connector, recreate=recreate), gone)
             except ConnectorFailed:
@@ -60,6 +67,29 @@ class SourceConnector:
                 if not more:
                     raise
                 gone, recreate = gone | more, True
+
+    def _check_databases(self, found: Checked, known: _Known) -> None:
+        """Check that the connector knows all databases: it learned of their tables in its own snapshot."""
+        before = self.keeper.rest.config(self.name)
+        if before is None or before == self._render(found.untaken).config:
+            return
+        defines = self.database.engine.defines(before)
+        if defines is None:
+            return
+        undefined = [schema for schema in sorted(known.schemas) if not defines(schema)]
+        if undefined and self.keeper.rest.offset(self.name) is not None:
+            source = self.database.source.name
+            raise DatabaseUnknown(
+                "the connector does not know the tables of a database that was added",
+                where=f"[source.{source}].tables",
+                found=", ".join(undefined),
+                expected="databases that the source had when its snapshot was taken, or without tables",
+                remedy=["Take the database out, or read all tables again.", TakeSnapshot(source)],
+            )
+
+    def _render(self, untaken: frozenset[TableName]) -> ConnectorConfig:
+        database = self.database
+        return database.engine.render(database.lake, database.source, self.deployment, untaken)
 
     def would_skip(self, found: Checked, failure: str) -> bool:
         """Return whether the connector failed at a table that it does not read if it is started again."""
@@ -89,6 +119,11 @@ class _Known:
         """Return those of the tables that are not there."""
         unsure = frozenset(tables) - self.found.untaken
         return unsure - self._there if unsure else unsure
+
+    @property
+    def schemas(self) -> frozenset[str]:
+        """The schemas of the tables that are there and that the lake takes."""
+        return frozenset(table.schema for table in self._there - self.found.untaken)
 
     def untaken_at(self, failure: str) -> frozenset[TableName]:
         """Return the table at which a connector failed, if the lake does not take it or it is gone.

@@ -17,6 +17,9 @@ from tributary.contract.engines.binlog import BinlogSource
 from tributary.contract.lake import Lake
 from tributary.contract.table_name import TableName
 
+READ_DATABASES = "database.include.list"
+"""The option with the databases of which a connector keeps the definitions of all tables."""
+
 
 def render(
     connector_class: str,
@@ -41,7 +44,7 @@ def render(
             **options_of_all_engines(
                 lake, source, deployment, signal_table(lake, source), BY_DATABASE, mending
             ),
-            "database.include.list": source.patterns.debezium_schema_regex,
+            READ_DATABASES: source.patterns.debezium_schema_regex,
             READ_TABLES: source.patterns.debezium_regex_without(
                 (table.schema, table.table) for table in untaken
             ),

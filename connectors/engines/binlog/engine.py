@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from abc import abstractmethod
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import ClassVar
@@ -155,6 +155,10 @@ class BinlogEngine(Engine[BinlogSource, Session]):
     def unknown_table(self, failure: str) -> UnknownTable | None:
         found = _UNKNOWN_TABLE.search(failure)
         return None if found is None else UnknownTable(found["schema"], found["known"] or found["sized"])
+
+    def defines(self, config: Mapping[str, str]) -> Callable[[str], bool] | None:
+        databases = config.get(connector.READ_DATABASES)
+        return None if databases is None else lambda schema: re.fullmatch(databases, schema) is not None
 
     def remains(self, config: Mapping[str, str]) -> str | None:
         table = config.get("signal.data.collection")
