@@ -21,7 +21,7 @@ from spark_app.sources.kinesis.source import KinesisSource
 from spark_app.table.deleted_keys import RESOLUTION, DeletedKeys
 from spark_app.table.key_events import Key, NotErased, Place
 from spark_app.wire.items.wanted_keys import WantedKeys
-from tributary.contract.remedies import EditLakeFile
+from tributary.contract.remedies import EditLakeFile, Ingest
 
 CONTENT = ("value", "partition_key")
 """The columns of bronze that say what a record is about. The others say where the stream had it."""
@@ -60,7 +60,7 @@ class ItemKeyEvents:
                 what="The items of the table are still being read",
                 where=self.name,
                 expected="a table whose initial load is over",
-                remedy="Run tributary ingest until it is, and erase again.",
+                remedy=[Ingest(), "Erase again once all items have been read."],
             )
 
     def find(self, keys: Sequence[Key]) -> FoundItemKeys:
