@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 import signal
 import sys
-from collections.abc import Iterator, Mapping, Sequence, Set
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from collections.abc import Mapping, Sequence, Set
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -73,6 +73,7 @@ from tributary.contract.errors import TributaryError
 from tributary.contract.item_stream import DELETED_KEYS_FOLDER, ITEM_SCHEMA
 from tributary.contract.lake import Lake, TablePolicy
 from tributary.contract.preflight import Preflight
+from tributary.contract.process_signals import handled
 from tributary.contract.source import Source
 from tributary.contract.table_name import TableName
 
@@ -99,22 +100,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except TributaryError as error:
         print(error, file=sys.stderr)
         return 2
-    with stopped_by_signals() as stop:
-        return _run_and_close(lake_file, named, options, stop)
-
-
-@contextmanager
-def stopped_by_signals() -> Iterator[StopRequest]:
-    """Yield a request to end the run, which SIGTERM and SIGINT set. Their handlers come back at the end."""
     stop = StopRequest()
-    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
-    for number in before:
-        signal.signal(number, lambda *_: stop.set())
-    try:
-        yield stop
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    with handled((signal.SIGTERM, signal.SIGINT), lambda *_: stop.set()):
+        return _run_and_close(lake_file, named, options, stop)
 
 
 def _run_and_close(

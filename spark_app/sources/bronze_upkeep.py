@@ -216,13 +216,15 @@ def text_of_event_key(names: Sequence[str], column: str = "key") -> str:
     return f"concat({', '.join(parts)})"
 
 
-def places_condition(places: Iterable[tuple[int, int]]) -> str:
+def places_condition(
+    places: Iterable[tuple[int, int]], partition_column: str = "k_partition", offset_column: str = "k_offset"
+) -> str:
     """Return the condition of SQL that an event is at one of these partitions and offsets."""
     by_partition: dict[int, list[int]] = {}
     for partition, offset in sorted(places):
         by_partition.setdefault(partition, []).append(offset)
     conditions = [
-        f"(k_partition = {partition} AND k_offset IN ({', '.join(map(str, offsets))}))"
+        f"({partition_column} = {partition} AND {offset_column} IN ({', '.join(map(str, offsets))}))"
         for partition, offsets in by_partition.items()
     ]
     return " OR ".join(conditions) or "false"

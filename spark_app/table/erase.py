@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from functools import reduce
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from spark_app.reports import Erased
 from spark_app.sources.bronze import BronzeSource
+from spark_app.sources.bronze_upkeep import places_condition
 from spark_app.sources.event import positions_text
-from spark_app.table.key_events import FoundKeys, Key, KeyEvents, NotErased, Place
+from spark_app.table.key_events import FoundKeys, Key, KeyEvents, NotErased
 from spark_app.table.quarantine import read_quarantine, replace_quarantine
 from spark_app.table.rebuild import PATIENCE_SECONDS
 from spark_app.table.table_ingest import TableIngest
@@ -150,18 +150,7 @@ def _erase_rows(table: TableIngest, found: FoundKeys, rows: DataFrame) -> int:
 
 def _is_of(found: FoundKeys) -> Column:
     # The text of a date or a number can be another one than in JSON. So the row's last event counts, too.
-    return found.of_rows() | _is_from(found.places)
-
-
-def _is_from(places: Sequence[Place]) -> Column:
-    by_partition: dict[int, list[int]] = {}
-    for partition, offset in places:
-        by_partition.setdefault(partition, []).append(offset)
-    conditions = [
-        (F.col("_partition") == partition) & F.col("_offset").isin(offsets)
-        for partition, offsets in by_partition.items()
-    ]
-    return reduce(lambda a, b: a | b, conditions, F.lit(False))
+    return found.of_rows() | F.expr(places_condition(found.places, "_partition", "_offset"))
 
 
 def _erase_quarantined(table: TableIngest, found: FoundKeys) -> int:

@@ -5,10 +5,11 @@ item can come any more: nothing else would keep that record from bringing the ro
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
+from typing import Any
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -64,16 +65,14 @@ class ItemKeyEvents:
             )
 
     def find(self, keys: Sequence[Key]) -> FoundItemKeys:
-        upkeep, wanted = (
-            BronzeUpkeep(self.bronze.spark, self.bronze.table),
-            WantedKeys(tuple(keys), self.table),
-        )
+        upkeep = BronzeUpkeep(self.bronze.spark, self.bronze.table)
+        wanted = WantedKeys(tuple(keys), self.table)
         found: dict[str, list[Place]] = {}
         arrived: dict[int, datetime] = {}
         for topic in (self.topic, self.nameless):
             rows = upkeep.events(topic).where(F.col("value").isNotNull())
-            key = F.udf(wanted.in_record, IntegerType()).asNondeterministic()("value")
-            records = rows.select("k_partition", "k_offset", "k_timestamp", key.alias("key"))
+            key = _number(wanted.in_record, "value").alias("key")
+            records = rows.select("k_partition", "k_offset", "k_timestamp", key)
             for row in records.where(F.col("key").isNotNull()).collect():
                 found.setdefault(topic, []).append((row["k_partition"], row["k_offset"]))
                 at = datetime.fromtimestamp((row["k_timestamp"] or 0) / 1000, UTC)
@@ -119,11 +118,10 @@ class FoundItemKeys:
         return max(arrived) + self.of.source.lander.retention
 
     def of_rows(self) -> Column:
-        return F.udf(self.wanted.in_record_key, IntegerType())(RECORD_KEY).isNotNull()
+        return _number(self.wanted.in_record_key, RECORD_KEY).isNotNull()
 
     def of_quarantined(self) -> Column:
-        number = F.udf(self.wanted.in_record, IntegerType())
-        return number("value").isNotNull()
+        return _number(self.wanted.in_record, "value").isNotNull()
 
     def check(self, rows: DataFrame | None) -> None:
         """Raises `NotErased` if an older record of a key may still come.
@@ -160,7 +158,7 @@ class FoundItemKeys:
         """Return about when the last change of the keys was, as far as the table itself remembers it."""
         found = [(each.number, each.at + RESOLUTION) for each in self._deleted]
         if rows is not None:
-            number, at = _number_in(self.wanted, F.col(RECORD_KEY)), F.unix_timestamp(_SOURCE_TIME)
+            number, at = _number(self.wanted.in_record_key, RECORD_KEY), F.unix_timestamp(_SOURCE_TIME)
             timed = rows.where(F.col(_SOURCE_TIME).isNotNull()).select(number, at).collect()
             found += [(row[0], datetime.fromtimestamp(row[1], UTC)) for row in timed]
         # Of several times of a key, the last one is the latest.
@@ -171,7 +169,7 @@ class FoundItemKeys:
         latest = self.of.deleted.latest()
         if latest is None:
             return ()
-        number = _number_in(self.wanted, F.col("key")).alias("number")
+        number = _number(self.wanted.in_record_key, "key").alias("number")
         keys = latest.select("key", number, F.unix_timestamp("deleted_at").alias("at"))
         return [
             _DeletedKey(row["key"], row["number"], datetime.fromtimestamp(row["at"], UTC))
@@ -188,8 +186,9 @@ class _DeletedKey:
     at: datetime
 
 
-def _number_in(wanted: WantedKeys, record_key: Column) -> Column:
-    return F.udf(wanted.in_record_key, IntegerType()).asNondeterministic()(record_key)
+def _number(find: Callable[[Any], int | None], column: str) -> Column:
+    """Return the number of the wanted key that is found in a column. It is looked for once in each row."""
+    return F.udf(find, IntegerType()).asNondeterministic()(column)
 
 
 def _written(duration: timedelta) -> str:

@@ -6,8 +6,8 @@ import pyarrow as pa
 import pytest
 
 from spark_app.columns import table_columns
-from tributary.api.rows import APP_COLUMNS
 from tributary.api.sql import Limits, QueryError, named_in, query_arrow
+from tributary.contract.column_names import OWN_COLUMNS
 from tributary.contract.table_name import TableName
 
 ORDERS = TableName("shop", "public", "orders")
@@ -97,7 +97,7 @@ def test_moments_are_in_utc_in_any_time_zone_of_the_machine(monkeypatch: pytest.
 
 def test_the_app_s_columns_are_known_here_as_the_app_declares_them() -> None:
     declared = (*table_columns.APP_COLUMNS.fieldNames(), table_columns.DELETED)
-    assert declared == APP_COLUMNS
+    assert declared == OWN_COLUMNS
 
 
 def test_an_answer_that_is_larger_than_the_limit_ends_the_query_before_it_is_in_memory() -> None:

@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from spark_app.sources.bronze import BronzeSource
 from spark_app.sources.event import EVENT, OffsetRange, TopicExtent
 from tests.parameters import first_then_long
+from tests.spark_app.iceberg_catalog import iceberg_catalog
 
 MOMENT_MS = 1_790_000_000_123
 COLUMNS = (
@@ -89,13 +90,7 @@ class Bronze:
 
 @pytest.fixture
 def bronze(spark: SparkSession, tmp_path: Path) -> Iterator[Bronze]:
-    catalog = f"bronze_{uuid.uuid4().hex}"
-    for name, value in {
-        "": "org.apache.iceberg.spark.SparkCatalog",
-        ".type": "hadoop",
-        ".warehouse": str(tmp_path),
-    }.items():
-        spark.conf.set(f"spark.sql.catalog.{catalog}{name}", value)
+    catalog = iceberg_catalog(spark, tmp_path)
     yield Bronze(spark, f"{catalog}.lake.records")
     spark.sql(f"DROP TABLE IF EXISTS {catalog}.lake.records")
 

@@ -24,8 +24,6 @@ Read = TypeVar("Read")
 
 HUDI_COLUMN_PREFIX = "_hoodie_"
 
-APP_COLUMNS = OWN_COLUMNS
-
 _KEY = "_key"
 _DELETED = "_deleted"
 _READINGS = 3
@@ -101,7 +99,7 @@ def _shown(columns: Sequence[str]) -> list[str]:
 
 
 def _is_of_lake(column: str) -> bool:
-    return column in APP_COLUMNS or isinstance(stored_partition(column), KeyPart)
+    return column in OWN_COLUMNS or isinstance(stored_partition(column), KeyPart)
 
 
 @contextmanager

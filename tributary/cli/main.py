@@ -41,6 +41,7 @@ from tributary.cli.commands.superset import superset
 from tributary.cli.commands.verify import verify
 from tributary.cli.rendering import messages
 from tributary.contract.errors import TributaryError
+from tributary.contract.process_signals import handled
 from tributary.operations.remedy_words import remedy_words
 
 FAILURE = 1
@@ -123,15 +124,10 @@ def main() -> NoReturn:
 @contextmanager
 def orderly_end() -> Iterator[None]:
     """Let SIGTERM, and SIGHUP of a terminal that is closed, end a command as orderly as Ctrl-C does."""
-    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
-    for number, handler in before.items():
-        if handler is not signal.SIG_IGN:  # nohup lets a command ignore SIGHUP.
-            signal.signal(number, _end)
-    try:
+    # nohup lets a command ignore SIGHUP.
+    numbers = [n for n in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(n) is not signal.SIG_IGN]
+    with handled(numbers, _end):
         yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def run(arguments: list[str]) -> int:

@@ -115,15 +115,19 @@ class _Known:
             defined = database.engine.read_definitions(session, database.lake, database.source)
         return frozenset(defined) | self.found.untaken
 
+    @property
+    def _taken(self) -> frozenset[TableName]:
+        return self._there - self.found.untaken
+
     def gone(self, tables: Collection[TableName]) -> frozenset[TableName]:
-        """Return those of the tables that are not there."""
+        """Return which of the tables are not there."""
         unsure = frozenset(tables) - self.found.untaken
         return unsure - self._there if unsure else unsure
 
     @property
     def schemas(self) -> frozenset[str]:
         """The schemas of the tables that are there and that the lake takes."""
-        return frozenset(table.schema for table in self._there - self.found.untaken)
+        return frozenset(table.schema for table in self._taken)
 
     def untaken_at(self, failure: str) -> frozenset[TableName]:
         """Return the table at which a connector failed, if the lake does not take it or it is gone.
@@ -135,7 +139,7 @@ class _Known:
         schemas = {unknown.schema} if unknown.schema is not None else self._schemas
         tables = {TableName(source.name, schema, unknown.table) for schema in schemas}
         named = frozenset(one for one in tables if source.patterns.would_match(one.schema, one.table))
-        return frozenset() if named & (self._there - self.found.untaken) else named
+        return frozenset() if named & self._taken else named
 
     @property
     def _schemas(self) -> frozenset[str]:

@@ -10,6 +10,7 @@ from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from typing import Any, Literal, Self, TypeVar
 
+from tributary.contract.process_signals import handled
 from tributary.local.process import StartCancelled
 
 Result = TypeVar("Result")
@@ -107,11 +108,5 @@ def noted_interrupts() -> Iterator[threading.Event]:
     if threading.current_thread() is not threading.main_thread():
         yield interrupted  # only the main thread may set signal handlers, and only it is interrupted
         return
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
-    for number in before:
-        signal.signal(number, lambda *_: interrupted.set())
-    try:
+    with handled((signal.SIGINT, signal.SIGTERM, signal.SIGHUP), lambda *_: interrupted.set()):
         yield interrupted
-    finally:
-        for number, earlier in before.items():
-            signal.signal(number, earlier)

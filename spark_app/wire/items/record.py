@@ -51,7 +51,7 @@ class ItemChange:
 
 def read_record(data: bytes) -> ItemChange:
     """Read the bytes of a record. Raises `UnreadableRecord`."""
-    content = _parsed(data)
+    content = content_of(data)
     change = content.get("dynamodb")
     operation = _OPERATIONS.get(str(content.get("eventName")))
     time_us = _time_us(change) if isinstance(change, dict) else None
@@ -72,7 +72,7 @@ def table_of_record(data: bytes) -> str | None:
     if (begin := _BEGIN.match(data)) is not None:
         return begin[1].decode()
     try:
-        name = _parsed(data).get("tableName")
+        name = content_of(data).get("tableName")
     except UnreadableRecord:
         return None
     return name if isinstance(name, str) else None
@@ -84,7 +84,8 @@ _BEGIN = re.compile(rb'\{(?:"\w+": ?(?:"[ -!#-\[\]-~]*"|null), ?)*"tableName": ?
 The rest can be damaged. Then it is a damaged record of that table."""
 
 
-def _parsed(data: bytes) -> Mapping[str, Any]:
+def content_of(data: bytes) -> Mapping[str, Any]:
+    """Return the JSON object that the bytes are. Raises `UnreadableRecord`."""
     try:
         content = json.loads(data.decode("utf-8"))
     except UnicodeDecodeError:

@@ -14,6 +14,7 @@ from typing import Any, Literal
 from spark_app.wire.items.attributes import Attribute, Item, NotAnAttribute, text_of
 from spark_app.wire.items.item_columns import column_of
 from spark_app.wire.items.numbers import NotANumber, number, number_text
+from spark_app.wire.items.record import UnreadableRecord, content_of, table_of_record
 
 Value = tuple[Literal["number", "text"], str]
 """A key attribute's value. Equal numbers have one text. The text of a binary value is its base64."""
@@ -103,14 +104,13 @@ class _Record:
     @classmethod
     def of(cls, data: bytes) -> _Record:
         try:
-            content = json.loads(data.decode())
-        except (ValueError, RecursionError):
-            content = None
-        change = content.get("dynamodb") if isinstance(content, dict) else None
+            change = content_of(data).get("dynamodb")
+        except UnreadableRecord:
+            change = None
         if not isinstance(change, dict):
             return cls._damaged(data.decode(errors="replace"))
         found = [change.get(name) for name in ("Keys", "NewImage", "OldImage")]
-        return cls(_table(content), tuple(each for each in found if isinstance(each, dict)))
+        return cls(table_of_record(data), tuple(each for each in found if isinstance(each, dict)))
 
     @classmethod
     def _damaged(cls, text: str) -> _Record:
@@ -124,11 +124,6 @@ class _Record:
 _TEXT = r'"((?:[^"\\]|\\.)*)"'
 _TABLE = re.compile(r'"tableName"\s*:\s*"([\w.-]+)"', re.ASCII)
 _ATTRIBUTE = re.compile(rf'{_TEXT}\s*:\s*\{{\s*"([SNB])"\s*:\s*{_TEXT}', re.DOTALL)
-
-
-def _table(content: Mapping[str, Any]) -> str | None:
-    name = content.get("tableName")
-    return name if isinstance(name, str) else None
 
 
 def _unescaped(text: str) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import uuid
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -40,6 +39,7 @@ from spark_app.table.table_ingest import TableIngest
 from spark_app.wire.items.item_columns import column_of
 from spark_app.wire.items.record import table_of_record
 from tests.parameters import first_then_long
+from tests.spark_app.iceberg_catalog import iceberg_catalog
 from tests.spark_app.items.test_lander import FakeLanding, FakeStream
 from tributary.contract.item_stream import ItemRules
 from tributary.contract.lake import TablePolicy
@@ -231,13 +231,7 @@ def contents(path: Path) -> Iterator[bytes]:
 
 @pytest.fixture
 def landing(spark: SparkSession, tmp_path: Path) -> Iterator[Landing]:
-    catalog = f"bronze_{uuid.uuid4().hex}"
-    for name, value in {
-        "": "org.apache.iceberg.spark.SparkCatalog",
-        ".type": "hadoop",
-        ".warehouse": str(tmp_path / "bronze"),
-    }.items():
-        spark.conf.set(f"spark.sql.catalog.{catalog}{name}", value)
+    catalog = iceberg_catalog(spark, tmp_path / "bronze")
     table = f"{catalog}.lake.shop_records"
     yield Landing(spark, table, "changes", topic_of)
     spark.sql(f"DROP TABLE IF EXISTS {table}")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import uuid
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
@@ -35,6 +34,7 @@ from spark_app.sources.several import SeveralSources
 from spark_app.table.rebuild import rebuild_table
 from spark_app.table.table_ingest import TableIngest
 from spark_app.wire.items.record import table_of_record
+from tests.spark_app.iceberg_catalog import iceberg_catalog
 from tests.spark_app.items.generated import Sent
 from tests.spark_app.items.test_lander import HOUR_MS, FakeStream
 from tributary.contract.item_stream import ItemRules
@@ -46,13 +46,7 @@ FIRST = "49" + "0" * 54
 
 @pytest.fixture
 def landing(spark: SparkSession, tmp_path: Path) -> Iterator[Landing]:
-    catalog = f"bronze_{uuid.uuid4().hex}"
-    for name, value in {
-        "": "org.apache.iceberg.spark.SparkCatalog",
-        ".type": "hadoop",
-        ".warehouse": str(tmp_path / "bronze"),
-    }.items():
-        spark.conf.set(f"spark.sql.catalog.{catalog}{name}", value)
+    catalog = iceberg_catalog(spark, tmp_path / "bronze")
     table = f"{catalog}.lake.shop_records"
     yield Landing(spark, table, "changes", table_of_record)
     spark.sql(f"DROP TABLE IF EXISTS {table}")

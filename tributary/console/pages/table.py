@@ -12,7 +12,6 @@ from nicegui import ui
 
 from connectors.engines.database_log import size_text
 from tributary.api.column_history import ColumnChange, column_changes
-from tributary.api.rows import APP_COLUMNS
 from tributary.api.table_files import TableFiles
 from tributary.console.charts import commits_options
 from tributary.console.console import Console
@@ -27,6 +26,7 @@ from tributary.console.pages.frame import (
 )
 from tributary.console.pages.problems import Problem, has_buttons, problem_card, problem_of
 from tributary.console.view import LakeView
+from tributary.contract.column_names import OWN_COLUMNS
 from tributary.contract.errors import TributaryError
 from tributary.contract.lake import Storage
 
@@ -204,7 +204,7 @@ class _Facts:
 def _facts(console: Console, table: Table, commits: Sequence[Commit]) -> _Facts:
     here = {field.name: str(field.type) for field in table.columns()}
     there = console.shown.source_types(table.name)
-    names = dict.fromkeys([*(name for name in here if name not in APP_COLUMNS), *there, *here])
+    names = dict.fromkeys([*(name for name in here if name not in OWN_COLUMNS), *there, *here])
     return _Facts(
         table.files(console.shown.lake.policy(table.name).storage),
         {name: (here.get(name), there.get(name)) for name in names},

@@ -36,9 +36,10 @@ from spark_app.wire.items.item_columns import Attributes, ItemColumns
 from spark_app.wire.items.numbers import number, number_text
 from spark_app.wire.items.record import ItemChange
 from tributary.api.lake_files import LakeFiles
-from tributary.api.rows import APP_COLUMNS, read_table, without_key_parts
+from tributary.api.rows import read_table, without_key_parts
 from tributary.api.tables import read_silver_tables
 from tributary.api.timeline import read_last_commit
+from tributary.contract.column_names import OWN_COLUMNS
 from tributary.contract.errors import TributaryError
 from tributary.contract.item_stream import ITEM_SCHEMA, ItemRules, ItemStream
 from tributary.contract.lake import Lake
@@ -207,7 +208,7 @@ def _columns_of(lake: pa.Table, key: tuple[str, ...]) -> TableColumns | None:
     """Return the columns of the lake's table; None if there is no table."""
     if not lake.column_names:
         return None
-    fields = [field for field in lake.schema if field.name not in APP_COLUMNS]
+    fields = [field for field in lake.schema if field.name not in OWN_COLUMNS]
     return TableColumns(tuple((field.name, _spark_type(field.type)) for field in fields), key)
 
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from connectors.engines.engine import DatabaseTable
 from connectors.engines.forms import Form
-from tributary.api.rows import APP_COLUMNS
+from tributary.contract.column_names import OWN_COLUMNS
 
 _DELETED = "_deleted"
 
@@ -82,7 +82,7 @@ def pair(
         else:
             mismatched[column.name] = f"{column.type} in the database is {lake.field(place).type} in the lake"
     stored = {*left_out, *(column.name for column in table.columns)}
-    dropped = [name for name in lake.names if name not in stored and name not in APP_COLUMNS]
+    dropped = [name for name in lake.names if name not in stored and name not in OWN_COLUMNS]
     return Pairing(key, forms, tuple(unheard), tuple(dropped), mismatched, tuple(uncompared), left_out)
 
 
