@@ -134,6 +134,20 @@ def test_a_failed_connector_is_reported_with_its_reason(
     assert f"{DEBEZIUM} is FAILED: The slot is gone" in capsys.readouterr().out
 
 
+def test_a_table_whose_connector_does_not_run_is_cut_off(
+    deployed: Deployed, msk_connect: MskConnect, capsys: pytest.CaptureFixture[str]
+) -> None:
+    deployed.put_silver_table("orders")
+    deployed.put_silver_table("lines")
+    deployed.put("quarantine", f"shop/public/lines/{OUTCOME_FILE}", BLOCKED.to_json())
+    for state in ("FAILED", None):
+        msk_connect.has(debezium=state, sink="RUNNING") if state else msk_connect.has(sink="RUNNING")
+        exit_status, found = status(capsys)
+        assert exit_status == 1
+        states = {one: table(found, f"shop.public.{one}")["state"] for one in ("orders", "lines")}
+        assert states == {"orders": "cut off", "lines": "blocked"}
+
+
 def test_a_missing_connector_is_reported(msk_connect: MskConnect, capsys: pytest.CaptureFixture[str]) -> None:
     msk_connect.has(sink="RUNNING")
     exit_status, found = status(capsys)

@@ -25,6 +25,7 @@ from tributary.console.console import Console
 from tributary.contract.aws import Aws
 from tributary.contract.lake import parse_lake
 from tributary.contract.table_name import TableName
+from tributary.local.left_out import LeftOutTable
 from tributary.operations.aws.connectors import Connector
 from tributary.operations.aws.deployed_lake import DeployedLake
 from tributary.operations.aws.jobs import JobRun
@@ -147,6 +148,16 @@ def test_a_table_has_its_lag_from_cloudwatch_and_its_commit_from_its_files() -> 
     assert (users.table, users.behind, users.commit) == (USERS, None, commit())
     (following,) = table_states(LakeStatus((), "", None, (run(),), measured), [])
     assert following.state == "loading"
+
+
+def test_what_the_status_says_of_a_table_is_shown_in_the_console() -> None:
+    left_out = LeftOutTable(table=str(USERS), reasons=("no key",), remedies=("Add one.",))
+    measured = (
+        Measured(ORDERS, 1.5, 0, None, None, cut_off=True),
+        Measured(USERS, None, None, None, None, left_out=left_out),
+    )
+    shown = table_states(LakeStatus((), "", None, (), measured), [])
+    assert [one.state for one in shown] == [one.state for one in measured] == ["cut off", "left out"]
 
 
 @pytest.mark.usefixtures("deployed")

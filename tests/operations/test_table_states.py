@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
 
 from spark_app.ledger.ledger import Ledger
 from tributary.api.timeline import Commit
+from tributary.contract.lake import parse_lake
 from tributary.contract.online_snapshot import Failed, Noticed, Record, Request, Requested
 from tributary.contract.table_name import TableName
 from tributary.operations.table_lag import TableLag
-from tributary.operations.table_states import TableState, table_states
+from tributary.operations.table_states import TableState, cut_off_sources, table_states
 
 TABLE = TableName("shop", "public", "orders")
 COMMIT = Commit(
@@ -49,3 +51,33 @@ def test_a_table_whose_first_events_are_being_applied_is_loading(
     lag = TableLag(TABLE, behind, commit)
     (found,) = table_states((lag,), {}, {}, {}, {}, ingests=ingests)
     assert (found.state, found.is_well) == (state, True)
+
+
+def test_a_table_is_cut_off_while_the_connector_of_its_source_does_not_run() -> None:
+    lake = parse_lake("""
+        lake = { name = "shop" }
+        [source.web]
+        engine = "postgres"
+        database = "web"
+        tables = ["public.*"]
+        [source.crm]
+        engine = "mariadb"
+        tables = ["crm.*"]
+        [source.items]
+        engine = "dynamodb"
+        stream = "changes"
+        tables = ["*"]
+        """)
+    assert cut_off_sources(lake, {"tributary-shop-web-debezium", "tributary-shop-bronze-iceberg"}) == {"crm"}
+    assert cut_off_sources(lake, ()) == {"web", "crm"}
+
+
+@pytest.mark.parametrize(
+    ("behind", "commit", "ingests", "state"),
+    [(0, COMMIT, True, "cut off"), (7, COMMIT, True, "cut off"), (7, COMMIT, False, "waiting")],
+)
+def test_a_table_that_is_cut_off_is_not_well_although_it_has_all_events_that_there_are(
+    behind: int, commit: Commit, ingests: bool, state: str
+) -> None:
+    (found,) = table_states((TableLag(TABLE, behind, commit),), {}, {}, {}, {}, ingests=ingests)
+    assert replace(found, cut_off=True).state == state

@@ -153,6 +153,8 @@ def table_states(found: LakeStatus, known: Iterable[TableSummary]) -> tuple[Tabl
             commit=commits.get(name),
             verified=None if one is None else one.verified,
             orphan=None if one is None else one.orphan,
+            left_out=None if one is None else one.left_out,
+            cut_off=one is not None and one.cut_off,
         )
         for name in sorted(measured.keys() | commits.keys())
     )

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from spark_app.run.outcome import Outcome
 from tributary.api.timeline import Commit
 from tributary.contract.derived import DERIVED_SOURCE
+from tributary.contract.lake import Lake
 from tributary.contract.online_snapshot import Record
 from tributary.contract.pause import Pause
 from tributary.contract.table_name import TableName
@@ -25,6 +26,8 @@ from tributary.operations.verify.record import Verification, VerificationFiles
 from tributary.operations.verify.view import is_different as is_found_different
 from tributary.operations.workspace import Workspace
 
+CUT_OFF = "cut off"
+
 
 @dataclass(frozen=True)
 class TableState:
@@ -41,6 +44,7 @@ class TableState:
     verified  what the last verification found, if there was one
     commit    the last commit that applied events, if there is one and its server runs
     ended     the sum of the offsets at which its topic's partitions end, if that is known
+    cut_off   whether its source's connector does not run, so that no change of the database arrives
     """
 
     table: TableName
@@ -54,6 +58,7 @@ class TableState:
     paused: Pause | None = None
     verified: Verification | None = None
     ended: int | None = None
+    cut_off: bool = False
 
     @property
     def state(self) -> str:
@@ -74,11 +79,11 @@ class TableState:
             return state_of(self.snapshot)
         if is_found_different(self.verified):
             return "differs"
-        if not self.behind:
-            return "well"
-        if not self.ingests:
+        if self.behind and not self.ingests:
             return "waiting"
-        return "loading" if self.commit is None else "well"
+        if self.behind and self.commit is None:
+            return "loading"
+        return CUT_OFF if self.cut_off else "well"
 
     @property
     def is_well(self) -> bool:
@@ -121,9 +126,24 @@ def read_table_states(
     states = table_states(
         (*lags, *derived), outcomes, left_out, orphans, records, ingests=spark.SERVICE in running
     )
-    return tuple(
-        replace(state, paused=paused.get(state.table), verified=verified.get(state.table)) for state in states
+    cut_off = cut_off_sources(
+        workspace.lake, {connector.name for connector in found.connectors if connector.is_running}
     )
+    return tuple(
+        replace(
+            state,
+            paused=paused.get(state.table),
+            verified=verified.get(state.table),
+            cut_off=state.table.source in cut_off,
+        )
+        for state in states
+    )
+
+
+def cut_off_sources(lake: Lake, at_work: Collection[str]) -> frozenset[str]:
+    """Return the names of the sources whose connector is not among those `at_work`."""
+    connected = lake.connected_sources
+    return frozenset(one.name for one in connected if lake.source_names(one).connector not in at_work)
 
 
 def _verified(workspace: Workspace) -> Mapping[TableName, Verification]:

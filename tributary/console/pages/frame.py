@@ -41,6 +41,7 @@ _COLORS = {
     "stopped": "grey",
     "left out": "warning",
     "differs": "warning",
+    "cut off": "warning",
     "orphan": "grey",
     "kept": "grey",
     "removal interrupted": "warning",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from itertools import islice
 
@@ -27,6 +27,7 @@ from tributary.operations.aws.metrics import Metric, find_metrics, read_latest
 from tributary.operations.left_out_tables import named
 from tributary.operations.orphans import Orphan, orphans_among
 from tributary.operations.snapshots.record_files import gone_in, left_out_of
+from tributary.operations.table_states import CUT_OFF, cut_off_sources
 from tributary.operations.verify.record import Verification
 from tributary.operations.verify.view import is_different
 
@@ -46,6 +47,7 @@ class TableState:
     verified       what the last verification has found; None: there was none
     orphan         why the lake no longer follows it, and what was decided about it; None: it is followed
     left_out       why the lake cannot take it; None: it can
+    cut_off        whether its source's connector does not run, so that no change of the database arrives
     """
 
     table: TableName
@@ -56,6 +58,7 @@ class TableState:
     verified: Verification | None = None
     orphan: Orphan | None = None
     left_out: LeftOutTable | None = None
+    cut_off: bool = False
 
     @property
     def state(self) -> str:
@@ -65,7 +68,9 @@ class TableState:
             return self.orphan.state
         if self.outcome is not None:
             return self.outcome.state
-        return "differs" if is_different(self.verified) else "well"
+        if is_different(self.verified):
+            return "differs"
+        return CUT_OFF if self.cut_off else "well"
 
     @property
     def is_well(self) -> bool:
@@ -111,12 +116,14 @@ class LakeStatus:
 def read_status(deployed: DeployedLake) -> LakeStatus:
     """Read the status of the deployed lake. Raises NotDeployed."""
     problem, jobs = _read_jobs(deployed)
+    connectors = _read_connectors(deployed)
+    cut_off = cut_off_sources(deployed.lake, {one.name for one in connectors if one.is_well})
     return LakeStatus(
-        connectors=_read_connectors(deployed),
+        connectors=connectors,
         place=deployed.job_place.name,
         place_problem=problem,
         jobs=jobs,
-        tables=_read_tables(deployed),
+        tables=_read_tables(deployed, cut_off),
         steps=read_chosen_steps(deployed.session.s3, deployed.output("lake", Output.QUARANTINE)),
     )
 
@@ -144,7 +151,7 @@ def _read_jobs(deployed: DeployedLake) -> tuple[NothingToRunOn | None, tuple[Job
     return None, tuple(sorted(shown, key=lambda run: run.created, reverse=True))
 
 
-def _read_tables(deployed: DeployedLake) -> tuple[TableState, ...]:
+def _read_tables(deployed: DeployedLake, cut_off: Collection[str]) -> tuple[TableState, ...]:
     s3, names = deployed.session.s3, deployed.lake.names
     silver, quarantine = (deployed.output("lake", key) for key in (Output.SILVER, Output.QUARANTINE))
     outcomes, verified = read_outcomes(s3, names, quarantine), read_verifications(s3, quarantine)
@@ -166,6 +173,7 @@ def _read_tables(deployed: DeployedLake) -> tuple[TableState, ...]:
             verified=verified.get(table),
             orphan=orphans.get(table),
             left_out=left_out.get(table),
+            cut_off=table.source in cut_off,
         )
         for table in sorted(tables)
         if table not in orphans or not orphans[table].is_gone
