@@ -29,12 +29,14 @@ from tributary.local.engine_servers import servers_for
 from tributary.local.left_out import LeftOutTable, as_gone, as_records, write_left_out
 from tributary.local.local_server import LocalServer
 from tributary.local.process import POLL_SECONDS, StartCancelled, has_died, read_process
+from tributary.local.schema_registry import check_registry
 from tributary.local.server_files import read_server_files
 from tributary.local.servers import Servers
 from tributary.local.source_connector import SourceConnector
 from tributary.local.start_plan import (
     BRONZE,
     PLUGINS,
+    REGISTRY,
     connector_step,
     database_step,
     has_item_servers,
@@ -182,6 +184,7 @@ class _Start:
             kafka.SERVICE: self._ensure_kafka,
             s3.SERVICE: self._ensure_s3,
             apicurio.SERVICE: self._ensure_apicurio,
+            REGISTRY: self._check_registry,
             kinesis.SERVICE: self._ensure_kinesis,
             dynamodb.SERVICE: self._ensure_dynamodb,
         }
@@ -257,6 +260,10 @@ class _Start:
 
     def _ensure_apicurio(self) -> bool:
         return self._ensure(self.servers.apicurio)
+
+    def _check_registry(self) -> bool:
+        check_registry(self.servers.lake, self.servers.settings)
+        return False
 
     def _ensure_kinesis(self) -> bool:
         server = self.servers.kinesis

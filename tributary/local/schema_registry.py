@@ -9,14 +9,22 @@ from pydantic import SecretStr
 
 from connectors.avro_converter import converter_kind
 from connectors.deployment import ApicurioAccess, ConfluentAccess, DirectorySecret, RegistryAccess
+from spark_app.schema_registry.framing import SchemaId
 from spark_app.schema_registry.opened import open_registry
-from spark_app.schema_registry.registry import SchemaRegistry
+from spark_app.schema_registry.registry import RegistryAway, SchemaRegistry, SchemaUnknown
+from tributary.contract.errors import TributaryError
 from tributary.contract.lake import Lake
 from tributary.local.databases import PasswordMissing
 from tributary.local.state import LocalSettings
 
 SECRET = "schema-registry"
 """The name under which the Connect worker finds the registry's password."""
+
+_NO_SCHEMA = SchemaId.of_int32(2**31 - 1)
+
+
+class RegistryUnreachable(TributaryError):
+    """No registry answers at the lake file's address."""
 
 
 def registry_access(lake: Lake, settings: LocalSettings, secrets_folder: Path) -> RegistryAccess | None:
@@ -45,6 +53,29 @@ def registry_password(lake: Lake) -> SecretStr | None:
         found="no such variable" if password is None else "an empty variable",
         remedy=f"Set it: export {variable}=…",
     )
+
+
+def check_registry(lake: Lake, settings: LocalSettings) -> None:
+    """Ask the lake file's registry for a schema that nobody has.
+
+    Raises RegistryUnreachable if nothing answers, and RegistryRefused if it is no such registry, or refuses
+    the login.
+    """
+    registry = registry_of(lake, settings)
+    if registry is None:
+        return
+    try:
+        registry.schema(_NO_SCHEMA)
+    except SchemaUnknown:
+        return
+    except RegistryAway as error:
+        raise RegistryUnreachable(
+            "the lake's schema registry cannot be reached",
+            where="[registry].address",
+            found=str(error),
+            expected="an answer",
+            remedy="Start the registry, or correct its address, and run the command again.",
+        ) from error
 
 
 def registry_arguments(lake: Lake, settings: LocalSettings) -> list[str]:

@@ -12,6 +12,7 @@ from tributary.local.engine_servers import server_of, servers_for
 
 PLUGINS = "plugins"
 BRONZE = "bronze"
+REGISTRY = "registry"
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,8 @@ def start_plan(lake: Lake, resnapshot: Collection[Source]) -> Iterator[Step]:
     """Yield the steps of a start, each after its predecessors. Raises NoServerHere.
 
     The step PLUGINS, which has a result, begins before them. Connect comes before the database of a source in
-    `resnapshot`, because that source's connector is removed before its database is prepared.
+    `resnapshot`, because that source's connector is removed before its database is prepared. REGISTRY only
+    looks whether the lake file's registry answers.
     """
     # PostgreSQL also holds the catalog of bronze.
     of_engines = sorted({postgres.SERVICE, *servers_for(lake)})
@@ -36,7 +38,7 @@ def start_plan(lake: Lake, resnapshot: Collection[Source]) -> Iterator[Step]:
     if not lake.connected_sources:
         yield from map(Step, (*of_engines, s3.SERVICE))
         return
-    of_registry = (apicurio.SERVICE,) if lake.has_registry_here else ()
+    of_registry = () if lake.registry is None else (apicurio.SERVICE if lake.has_registry_here else REGISTRY,)
     before_connect = (*of_engines, kafka.SERVICE, s3.SERVICE, *of_registry)
     servers = (*before_connect, connect.SERVICE)
     yield from map(Step, before_connect)
