@@ -342,6 +342,14 @@ class Engine(ABC, Generic[SourceT, SessionT]):
     ) -> Mapping[TableName, TableDefinition]:
         """Read what the catalog says of each table that matches the source's patterns."""
 
+    def unseen(self, session: SessionT, known: Mapping[TableName, TableDefinition]) -> frozenset[TableName]:  # noqa: ARG002
+        """Return which of these tables may still be there, although the catalog no longer has them.
+
+        `known` has their last definitions. Some servers show a user only the tables that it may read. None of
+        them can be there if the server shows all tables to everybody.
+        """
+        return frozenset()
+
     @abstractmethod
     def has_rows(self, session: SessionT, table: TableName) -> bool:
         """Return whether a table holds a row. The answer is yes, too, if the session's user may not know."""

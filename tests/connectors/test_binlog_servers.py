@@ -21,6 +21,7 @@ from stacks.functions.database_check.main import NotPrepared, _query
 from tests.connectors.conftest import BinlogServer
 from tests.connectors.deployments import local_deployment
 from tributary.artifacts.pip import LAMBDA, fetch_wheels
+from tributary.contract.table_name import TableName
 
 pytestmark = pytest.mark.slow
 
@@ -138,6 +139,30 @@ def test_what_changes_rows_without_an_event_is_seen_in_the_catalog(
 
     assert bool(seen) == is_seen
     assert "parts" in seen or "parts" not in change
+
+
+def test_a_table_that_a_user_may_not_see_is_told_from_one_that_is_gone(
+    binlog_server: BinlogServer, admin: Session
+) -> None:
+    lake, source = binlog_server.lake(), binlog_server.source()
+    database = source.patterns.include[0].schema
+    for name in ("t", "other"):
+        execute(admin, f"CREATE TABLE {name} (id int PRIMARY KEY)")
+    known = binlog_server.engine.read_definitions(admin, lake, source)
+    execute(admin, "DROP TABLE other")
+    t, other = (TableName(source.name, database, name) for name in ("t", "other"))
+    assert binlog_server.engine.unseen(admin, known) == frozenset()
+    execute(admin, f"CREATE USER reader@'%' IDENTIFIED BY '{PASSWORD}'")
+    try:
+        with binlog_server.log_in("reader", PASSWORD) as reader:
+            assert binlog_server.engine.read_definitions(reader, lake, source) == {}
+            assert binlog_server.engine.unseen(reader, known) == {t, other}
+        execute(admin, f"GRANT SELECT ON `{database}`.* TO reader@'%'")
+        with binlog_server.log_in("reader", PASSWORD) as reader:
+            assert binlog_server.engine.read_definitions(reader, lake, source).keys() == {t}
+            assert binlog_server.engine.unseen(reader, known) == frozenset()
+    finally:
+        execute(admin, "DROP USER reader@'%'")
 
 
 def test_the_tables_of_mariadb_that_stop_its_connector_are_left_out(

@@ -66,6 +66,7 @@ QUERIES = {
     ),
     "the agent": (catalog._AGENT, ("runs",)),
     "the capture job": (catalog.SECONDS_BEHIND, ("seconds",)),
+    "tables that a user does not see": (catalog._UNSEEN, ("id",)),
     "tables": (catalog._TABLES, ("schema", "table", "id", "kind")),
     "keys": (catalog._KEYS, ("schema", "table", "name", "is_primary", "column")),
     "rows of each table": (survey.ROWS, ("id", "about")),

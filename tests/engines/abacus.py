@@ -92,6 +92,7 @@ class AbacusServer:
 
     has_rust  one of its tables cannot be taken
     lags      how many times it reports that something has not reached Kafka yet
+    covered   tables that it no longer shows to anybody
     """
 
     rows: list[dict[str, Any]] = field(default_factory=list)
@@ -104,6 +105,7 @@ class AbacusServer:
     definitions: dict[TableName, TableDefinition] = field(default_factory=dict)
     asked: dict[str, Request] = field(default_factory=dict)
     empty: frozenset[TableName] = frozenset()
+    covered: frozenset[TableName] = frozenset()
 
 
 @dataclass
@@ -274,7 +276,13 @@ class AbacusEngine(Engine[AbacusSource, AbacusSession]):
         self, session: AbacusSession, lake: Lake, source: AbacusSource
     ) -> Mapping[TableName, TableDefinition]:
         session.server.said.append(f"the tables of {lake.name}.{source.name} are described")
-        return dict(session.server.definitions)
+        shown = session.server.definitions.items()
+        return {table: one for table, one in shown if table not in session.server.covered}
+
+    def unseen(
+        self, session: AbacusSession, known: Mapping[TableName, TableDefinition]
+    ) -> frozenset[TableName]:
+        return session.server.covered & known.keys()
 
     def has_rows(self, session: AbacusSession, table: TableName) -> bool:
         session.server.said.append(f"is {table} empty?")
@@ -295,7 +303,8 @@ class AbacusEngine(Engine[AbacusSource, AbacusSession]):
     def read_tables(self, session: AbacusSession) -> tuple[DatabaseTable, ...]:
         session.server.said.append("tables are read")
         other = DatabaseTable("hidden", "beads", TABLE.columns, TABLE.primary_key)
-        return (TABLE, other)
+        covered = {table.table for table in session.server.covered}
+        return tuple(table for table in (TABLE, other) if table.name not in covered)
 
     def read_rows(
         self, session: AbacusSession, table: DatabaseTable, columns: Iterable[str]

@@ -16,7 +16,7 @@ from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
 
 from connectors.engines.debezium_options import READ_TABLES
 from connectors.engines.definitions import ColumnDefinition, TableDefinition
-from connectors.engines.engine import Awaited
+from connectors.engines.engine import Awaited, DatabaseNotReady
 from spark_app.ledger.ledger import AppliedSnapshot
 from tests.engines.abacus import AbacusServer, AbacusSession
 from tests.engines.lakes import BEADS, lake_with
@@ -345,6 +345,32 @@ def test_the_first_look_takes_note_and_later_ones_ask_for_what_has_changed(world
     assert [each.reasons for each in world.notice(BEADS, new)] == [("it was not in its source for a while",)]
     assert world.gone == set()
     assert world.notice(BEADS, new) == ()
+
+
+def test_a_table_that_its_user_may_no_longer_see_is_no_orphan_and_stays_as_it_was(world: World) -> None:
+    new = TableName("counter", "counting", "new")
+    world.server.definitions[new] = dataclasses.replace(ONE, followed=False)
+    assert world.notice(BEADS, new) == ()
+    world.server.covered = frozenset({BEADS})
+    del world.server.definitions[new]
+    assert world.look(BEADS, new) == Finding(unseen=frozenset({BEADS}))
+    assert world.gone == {new}
+    # What changed meanwhile is noticed once the user sees the table again.
+    world.server.covered = frozenset()
+    world.server.definitions[BEADS] = dataclasses.replace(ONE, identity="2")
+    (request,) = world.notice(BEADS, new)
+    assert request.table == BEADS
+
+
+def test_a_person_is_told_of_tables_that_the_user_may_no_longer_see(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.notice()
+    monkeypatch.setattr(keeper, "known_tables", lambda _: [BEADS])
+    monkeypatch.setattr(keeper, "read_table_folders", lambda *_: ())
+    world.server.covered = frozenset({BEADS})
+    with pytest.raises(DatabaseNotReady, match=r"source counter.*no right to read counter\.counting\.beads"):
+        keeper.notice_changes(world.sourced_lake)
 
 
 def test_a_new_table_without_rows_or_that_was_always_followed_is_not_read_again(world: World) -> None:

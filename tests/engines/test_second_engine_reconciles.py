@@ -11,6 +11,7 @@ import duckdb
 import pyarrow as pa
 import pytest
 
+from connectors.engines.definitions import TableDefinition
 from connectors.engines.engine import RowsUnreadable
 from tests.engines.abacus import TABLE, AbacusServer
 from tests.engines.lakes import BEADS, lake_with, servers_of
@@ -22,7 +23,7 @@ from tributary.operations.kafka_cluster import KafkaCluster
 from tributary.operations.reconcile import proof
 from tributary.operations.reconcile.barrier import LakeBehind, Patience
 from tributary.operations.reconcile.comparison import Kind
-from tributary.operations.reconcile.proof import SourceLink, reconcile
+from tributary.operations.reconcile.proof import UNSEEN, SourceLink, reconcile
 
 pytestmark = pytest.mark.usefixtures("abacus")
 
@@ -163,3 +164,18 @@ def test_a_wait_that_ends_in_vain_names_its_condition(
     abacus.lags = 1_000
     with pytest.raises(LakeBehind, match=r"waiting for the beads.*999 beads"):
         reconcile(link, Patience.of(0))
+
+
+def test_a_table_that_the_user_may_no_longer_see_is_not_identical(
+    link: SourceLink, abacus: AbacusServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(proof, "read_silver_tables", lambda *_: ())
+    monkeypatch.setattr(proof, "read_topic_ends", lambda *_: {})
+    monkeypatch.setattr(LocalFiles, "filesystem", None)
+    excluded = TableName("counter", "hidden", "beads")
+    abacus.covered = frozenset({BEADS, excluded})
+    known = TableDefinition("1", "a", ())
+    link = replace(link, read_known=lambda: {BEADS: known, excluded: known})
+    found = reconcile(link, Patience.of(30))
+    assert not found.identical
+    assert {table.name: table.problem for table in found.tables} == {BEADS: UNSEEN}

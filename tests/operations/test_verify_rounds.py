@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 from pyarrow.fs import LocalFileSystem, S3FileSystem, SubTreeFileSystem
 
+from connectors.engines.definitions import TableDefinition
 from connectors.engines.engine import DatabaseTable
 from connectors.engines.registry import AnyEngine
 from spark_app.run.outcome import OUTCOME_FILE, Outcome
@@ -26,7 +27,7 @@ from tributary.contract.table_name import TableName
 from tributary.local.state import StateFolder
 from tributary.operations.kafka_cluster import KafkaCluster
 from tributary.operations.keeping import alone
-from tributary.operations.reconcile.proof import SourceLink
+from tributary.operations.reconcile.proof import UNSEEN, SourceLink
 from tributary.operations.snapshots.keeper import record_files
 from tributary.operations.snapshots.silent import ask
 from tributary.operations.sourced_lake import SeveralSourcesFailed
@@ -82,6 +83,9 @@ class Database:
 
     def has_rows(self, _session: object, _table: TableName) -> bool:
         return self.has_row
+
+    def unseen(self, _session: object, known: Mapping[TableName, TableDefinition]) -> frozenset[TableName]:
+        return frozenset(known)
 
 
 @dataclass(frozen=True)
@@ -183,6 +187,16 @@ def test_what_was_looked_at_longest_ago_comes_first_and_a_round_without_time_beg
     assert a_round.keeper().step(Wanted(None, 1_000, seconds=0)) == {}
     assert a_round.looks == []
     assert set(a_round.keeper().known()) == {ORDERS, USERS, ITEMS}
+
+
+def test_a_table_that_the_user_may_no_longer_see_keeps_what_was_known_and_says_so(a_round: Round) -> None:
+    known = TableDefinition("1", "a", ())
+    a_round.has(USERS, read_known=lambda: {ORDERS: known, USERS: known})
+    verification_files(a_round.workspace).write(EQUAL)
+    found = a_round.keeper().step()
+    assert problems(found) == {ORDERS.table: UNSEEN, USERS.table: None}
+    assert found[ORDERS].parts == EQUAL.parts
+    assert a_round.keeper().known().keys() == found.keys()
 
 
 def test_a_source_that_cannot_be_verified_fails_the_round_but_does_not_stop_the_others(

@@ -22,7 +22,7 @@ from tributary.operations.reconcile.items import ItemLink, dynamodb_client
 from tributary.operations.reconcile.proof import SourceLink
 from tributary.operations.remedy_words import remedy_words
 from tributary.operations.snapshots.keeper import record_files
-from tributary.operations.snapshots.record_files import read_reasons
+from tributary.operations.snapshots.record_files import read_known, read_reasons
 
 if TYPE_CHECKING:
     from tributary.operations.workspace import Workspace
@@ -57,6 +57,7 @@ def source_links(workspace: Workspace) -> tuple[SourceLink, ...]:
                 else None
             ),
             read_left_out_later=partial(read_reasons, record_files(workspace), workspace.lake),
+            read_known=partial(read_known, record_files(workspace), source.name),
             read_config=partial(config_of, connect, workspace.lake.source_names(source).connector),
             renew=partial(
                 renew_connector, workspace.lake, source, workspace.state, workspace.settings, remedy_words

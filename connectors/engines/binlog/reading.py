@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pymysql
+from pymysql.constants import ER
 from pymysql.cursors import SSCursor
 
 from connectors.engines.binlog.forms import readable
@@ -91,6 +92,22 @@ def has_rows(session: Session, table: TableName) -> bool:
     except (pymysql.err.OperationalError, pymysql.err.ProgrammingError):
         return True
     return bool(row and row["found"])
+
+
+def is_denied(session: Session, table: TableName) -> bool:
+    """Return whether the session's user may not even know whether there is a table of this name.
+
+    The server looks at the user's rights before it looks for the table."""
+    try:
+        first_row(session, f"SELECT 1 FROM {identifier(table.schema, table.table)} LIMIT 0")
+    except pymysql.err.MySQLError as error:
+        if not session.open:
+            raise
+        return error.args[0] in _DENIED
+    return False
+
+
+_DENIED = (ER.DBACCESS_DENIED_ERROR, ER.TABLEACCESS_DENIED_ERROR)
 
 
 def _array(values: tuple[Any, ...], wanted: pa.DataType) -> pa.Array:

@@ -181,6 +181,14 @@ def read_captures(
     return captures_of(rows_of(session, tables_query()), columns, instances)
 
 
+def read_recorded(session: Session) -> frozenset[str] | None:
+    """Return the numbers of the tables whose changes are captured and that the user does not see.
+
+    A table's capture instances go with it. None: CDC is off, or the user may not see what it captures."""
+    rows = _rows_allowed(session, _UNSEEN)
+    return None if rows is None else frozenset(str(row["id"]) for row in rows)
+
+
 def _column(row: Mapping[str, Any]) -> ColumnFacts:
     return ColumnFacts(
         name=row["column"],
@@ -225,6 +233,11 @@ FROM sys.databases AS d WHERE d.database_id = DB_ID()
 _AGENT = """
 SELECT CASE WHEN status = 4 THEN 1 ELSE 0 END AS runs FROM sys.dm_server_services
 WHERE servicename LIKE N'SQL Server Agent (%'
+"""
+
+_UNSEEN = """
+SELECT DISTINCT ct.source_object_id AS id FROM cdc.change_tables AS ct
+WHERE NOT EXISTS (SELECT 1 FROM sys.tables AS t WHERE t.object_id = ct.source_object_id)
 """
 
 # The times of the log are the server's local ones.

@@ -38,7 +38,7 @@ from tributary.operations.kafka_cluster import KafkaCluster
 from tributary.operations.keeping import alone
 from tributary.operations.pauses import PauseFiles
 from tributary.operations.reconcile.proof import SourceLink
-from tributary.operations.snapshots.record_files import RecordFiles, read_reasons
+from tributary.operations.snapshots.record_files import RecordFiles, read_known, read_reasons
 from tributary.operations.stored_offsets import stored_offsets
 
 if TYPE_CHECKING:
@@ -161,9 +161,8 @@ def _link(
         # A new client each time, because credentials expire.
         return PauseFiles(lake.files.filesystem, lake.lake.names, lake.quarantine).read()
 
-    def read_left_out() -> Mapping[TableName, str]:
-        files = RecordFiles(lake.files.filesystem, lake.lake.names, lake.quarantine)
-        return read_reasons(files, lake.lake)
+    def files() -> RecordFiles:
+        return RecordFiles(lake.files.filesystem, lake.lake.names, lake.quarantine)
 
     return SourceLink(
         lake=deployed.lake,
@@ -173,7 +172,8 @@ def _link(
         files=lake.files,
         silver=lake.silver,
         read_offset=partial(offsets.of, names.connector),
-        read_left_out_later=read_left_out,
+        read_left_out_later=lambda: read_reasons(files(), lake.lake),
+        read_known=lambda: read_known(files(), source.name),
         read_paused=read_paused,
         hash_salt=(
             cache(partial(_read_secret, session, deployed.names.hash_salt, HASH_SALT_KEY))

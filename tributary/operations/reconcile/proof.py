@@ -11,6 +11,7 @@ import duckdb
 import pyarrow as pa
 from pydantic import SecretStr
 
+from connectors.engines.definitions import TableDefinition
 from connectors.engines.engine import Awaited, DatabaseTable, ReadOffset, RowsUnreadable
 from connectors.engines.registry import AnyEngine, engine_of
 from tributary.api.event_payloads import EventPayloads
@@ -29,6 +30,8 @@ from tributary.operations.reconcile.hidden import Hiding
 from tributary.operations.reconcile.pairing import Pairing, comparable_lake_rows, pair
 from tributary.operations.reconcile.rounds import Findings
 
+UNSEEN = "the connector's user may no longer read it"
+
 Session = Any
 """A session of the source's engine. Only the engine uses it."""
 
@@ -43,6 +46,7 @@ class SourceLink:
     left_out     tables that the last start left out, with the reason
     read_left_out_later
                  returns those that later looks have left out, with the reason
+    read_known   returns the tables that the last look has found
     read_config  returns the connector's config; None: it reads all tables that the patterns match
     renew        lets the connector read the tables that the check of the source takes now, if it can
     read_paused  returns the tables that somebody has paused
@@ -59,6 +63,7 @@ class SourceLink:
     read_offset: ReadOffset
     left_out: Mapping[TableName, str] = field(default_factory=dict)
     read_left_out_later: Callable[[], Mapping[TableName, str]] = dict
+    read_known: Callable[[], Mapping[TableName, TableDefinition]] = dict
     read_config: Callable[[], Mapping[str, str] | None] = lambda: None
     renew: Callable[[], None] | None = None
     read_paused: Callable[[], Collection[TableName]] = frozenset
@@ -68,6 +73,11 @@ class SourceLink:
     @property
     def engine(self) -> AnyEngine:
         return engine_of(self.source)
+
+    def unseen(self, session: Session, missing: Mapping[TableName, TableDefinition]) -> frozenset[TableName]:
+        """Return which tables that the source had, and that its patterns match, its user may just not see."""
+        wanted = {t: known for t, known in missing.items() if self.source.matches(t.schema, t.table)}
+        return self.engine.unseen(session, wanted)
 
     def read_all_left_out(self) -> Mapping[TableName, str]:
         """Return the tables that the lake does not take, with the reason."""
@@ -184,7 +194,7 @@ def _round(
         wait_until_lake_holds(link, writer, followed, patience)
         places = read_silver_tables(link.files.filesystem, link.lake.names, link.silver)
         silver = {table.name: table for table in places}
-        proofs = {}
+        proofs = {} if before is not None else _unseen(link, reader, tables)
         for number, (name, table) in enumerate(sorted(tables.items()), start=1):
             patience.tell(f"comparing {name} ({number} of {len(tables)})")
             known = before[name] if before is not None else TableProof(name)
@@ -201,6 +211,12 @@ def _round(
                 found = " ".join(str(error).split())
                 proofs[name] = replace(known, problem=f"its rows cannot be read in comparable form: {found}")
     return proofs
+
+
+def _unseen(link: SourceLink, reader: Session, tables: Collection[TableName]) -> dict[TableName, TableProof]:
+    """Return the tables that the source had and that its user may no longer see."""
+    missing = {name: known for name, known in link.read_known().items() if name not in tables}
+    return {name: TableProof(name, problem=UNSEEN) for name in link.unseen(reader, missing)}
 
 
 def _look_at_table(

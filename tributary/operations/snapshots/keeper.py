@@ -6,10 +6,12 @@ import threading
 import time
 from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from connectors.engines.engine import DatabaseNotReady
 from tributary.api.tables import read_table_folders
 from tributary.contract.online_snapshot import Read, Reading, Record, Request, Requested
+from tributary.contract.remedies import BringUp
 from tributary.contract.table_name import TableName
 from tributary.operations.keeping import in_a_thread
 from tributary.operations.known_tables import known_tables
@@ -67,6 +69,7 @@ def _noticed(lake: SourcedLake, known: Collection[TableName], renewals: Renewals
             for table, note in finding.left_out.items():
                 reasons = (reason.removeprefix(f"table {table}: ") for reason in note.reasons)
                 renewals.tell(f"{table} is left out: {' '.join(filter(None, (*reasons, *note.remedies)))}")
+            _require_sight(link, finding.unseen)
     for request in found:
         renewals.tell(described(request))
     gone = files.read_gone(lake.lake)
@@ -84,9 +87,26 @@ def _look_at(
         return notice(link, session, files, followed, stored)
 
 
+def _require_sight(link: SourceLink, unseen: Collection[TableName]) -> None:
+    """Raise DatabaseNotReady if the connector's user may no longer see tables of the source."""
+    if unseen:
+        first, *others = sorted(map(str, unseen))
+        raise DatabaseNotReady(
+            "the connector's user may no longer read tables, so nobody notices what changes without an event",
+            where=f"source {link.source.name}",
+            found=f"no right to read {first}" + (f", nor {len(others):,} others" if others else ""),
+            expected="the rights that it got when the database was prepared",
+            remedy=BringUp(),
+        )
+
+
 def _together(earlier: Finding, later: Finding) -> Finding:
     """Return the findings of two looks at a source."""
-    return Finding((*earlier.requests, *later.requests), {**earlier.left_out, **later.left_out}, later.unread)
+    return replace(
+        later,
+        requests=(*earlier.requests, *later.requests),
+        left_out={**earlier.left_out, **later.left_out},
+    )
 
 
 def _orphan_files(opened: OpenedLake) -> OrphanFiles:

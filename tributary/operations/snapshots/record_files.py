@@ -143,6 +143,12 @@ def left_out_of(lake: Lake, looks: Mapping[str, Look | None]) -> Mapping[TableNa
     }
 
 
+def read_known(files: RecordFiles, source: str) -> Mapping[TableName, TableDefinition]:
+    """Return the tables that the last look at the source has found, with their definitions."""
+    look = files.read_look(source)
+    return {} if look is None else look.tables
+
+
 def read_reasons(files: RecordFiles, lake: Lake) -> Mapping[TableName, str]:
     """Return why the last looks have left tables out."""
     return {table: " ".join(note.reasons) for table, note in files.read_left_out(lake).items()}

@@ -35,11 +35,13 @@ class Finding:
     requests  the snapshots that were asked for
     left_out  new tables that the lake cannot take
     unread    tables that the lake can take, and that their connector does not read
+    unseen    tables that the connector's user no longer sees, and that may still be there
     """
 
     requests: tuple[Request, ...] = ()
     left_out: Mapping[TableName, LeftOutNote] = field(default_factory=dict)
     unread: frozenset[TableName] = frozenset()
+    unseen: frozenset[TableName] = frozenset()
 
 
 def notice(
@@ -54,7 +56,7 @@ def notice(
     The first look asks for none. A new table that cannot be taken is left out until a later look finds it
     mended. So is one that its connector does not read yet: it was a partition or was left out at the last
     start, or the database has to be prepared for it. A table that is left out counts as not there. The
-    records of tables that are not there are removed.
+    records of tables that are not there are removed. An unseen table stays as it was.
 
     A table in `followed`, which has a topic or is in the lake, is an orphan if it is gone. One that comes
     back is read again. Routed events have a topic but no table of their own. `stored` are the tables in the
@@ -69,6 +71,10 @@ def notice(
     unread = _unread(link, fit) or _unsent(link, session, fit, checked) or _mended(link, fit, before)
     left_out = {**at_start, **unfit, **unread}
     now = {table: definition for table, definition in defined.items() if table not in left_out}
+    earlier = {} if before is None else before.tables
+    missing = {t: definition for t, definition in earlier.items() if t not in defined and t not in left_out}
+    unseen = link.unseen(session, missing)
+    now |= {table: missing[table] for table in unseen}
     requests = () if before is None else tuple(_requests(link, session, before, now, followed))
     records = dict(files.read())
     for table in [one for one in records if one.source == source and one not in now]:
@@ -98,7 +104,7 @@ def notice(
         files.write_look(source, look)
     told_before = at_start.keys() | (frozenset() if before is None else before.left_out.keys())
     told = {table: note for table, note in unfit.items() if table not in told_before}
-    return Finding(requests, told, frozenset(unread))
+    return Finding(requests, told, frozenset(unread), unseen)
 
 
 def _checked(link: SourceLink, session: Any, new: Collection[TableName]) -> Checked:
