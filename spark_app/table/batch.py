@@ -188,7 +188,7 @@ class BatchApplier:
         set_aside = survey.bad
         if folded.left_out is not None:
             set_aside += folded.left_out.count()
-            bad = bad.unionByName(folded.left_out)
+            bad = bad.unionByName(folded.left_out, allowMissingColumns=True)
         folder = self._set_aside(events, bad, survey.changes, set_aside, ranges)
         ledger = self._ledger_after(ranges, survey, plan, set_aside)
         if parts.newer is not None:

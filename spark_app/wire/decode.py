@@ -122,10 +122,16 @@ def undecodable(events: DataFrame, refused: tuple[SchemaVersion, ...] = ()) -> D
 
 
 def undecoded(changes: DataFrame) -> DataFrame:
-    """Return the changes that have a `reason`, as `topic, partition, offset, reason, message`."""
+    """Return the changes with a `reason`, as `topic, partition, offset, reason, message, row, unavailable`.
+
+    The last two are missing if the changes have none."""
     texts = F.create_map(*[F.lit(text) for item in REASONS.items() for text in item])
     bad = changes.where(F.col("reason").isNotNull())
-    return bad.select(*_POSITION, "reason", texts[F.col("reason")].alias("message"))
+    more = [name for name in _READ if name in changes.columns]
+    return bad.select(*_POSITION, "reason", texts[F.col("reason")].alias("message"), *more)
+
+
+_READ = ("row", "unavailable")
 
 
 @lru_cache(maxsize=256)

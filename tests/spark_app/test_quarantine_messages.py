@@ -1,0 +1,77 @@
+"""The message of an event in quarantine names the columns whose values do not fit."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from spark_app.columns.table_columns import merge
+from spark_app.positions.postgres import PostgresLog
+from spark_app.steps.held import Held
+from spark_app.table.quarantine import quarantined
+from spark_app.wire import decode
+from spark_app.wire.reasons import MISMATCH, REASONS
+from spark_app.wire.schema_version import columns_of
+from spark_app.wire.schema_versions import SchemaVersions
+from tests.spark_app.typed_frames import event_frame
+from tributary.contract.lake import TablePolicy
+from tributary.contract.source import Events
+
+TOPIC = "shop.web.public.things"
+PLACEHOLDER = "__debezium_unavailable_value"
+TYPES = {"id": "bigint", "number": "integer", "price": "numeric(5,2)", "text": "text", "day": "date"}
+DECLARED = TablePolicy.model_validate({"key": ("id",), "columns": TYPES})
+CONNECT = {"id": "int64", "number": "int32", "price": "boolean", "text": "string", "day": "float"}
+
+
+def messages_of(
+    spark: SparkSession, values: Sequence[bytes], policy: TablePolicy, key: bytes | None = None
+) -> list[tuple[str, str]]:
+    rows = [
+        (TOPIC, 0, offset, None, key and bytearray(key), bytearray(value), None, None)
+        for offset, value in enumerate(values)
+    ]
+    events = event_frame(spark, rows)
+    versions = SchemaVersions(policy, Events(), PostgresLog())
+    versions.learn(events)
+    columns = merge(None, [columns_of(version) for version in versions.known])
+    assert columns is not None
+    changes = decode.decode(events, versions.known, columns, PostgresLog())
+    held = Held.in_cache(changes)
+    aside = quarantined(events, decode.undecoded(held.rows)).orderBy("offset").collect()
+    held.release()
+    return [(row["reason"], row["message"].removeprefix(REASONS[row["reason"]]).strip()) for row in aside]
+
+
+def test_the_message_names_the_columns_of_each_form_of_json_without_schemas(spark: SparkSession) -> None:
+    row = {"id": 1, "number": "seven", "price": 1.5, "text": PLACEHOLDER, "day": None}
+    envelope, unwrapped = {"after": row, "op": "c"}, {**row, "__op": "c"}
+    two = {**row, "price": "NaN"}
+    documents: list[Mapping[str, Any]] = [
+        *(envelope, {"payload": envelope}, {"schema": None, "payload": envelope}),
+        *(unwrapped, {"payload": unwrapped}),
+        {"op": "u", "before": row, "after": two},
+    ]
+    values = [json.dumps(document).encode() for document in documents]
+
+    found = messages_of(spark, [*values, b'{"op":"c","after":5}', b'{"op":"c",'], DECLARED)
+
+    assert found[:5] == [(MISMATCH, "In number.")] * 5
+    assert found[5] == (MISMATCH, "In number, price.")
+    assert [message for _, message in found[6:]] == [""] * 2
+
+
+def test_the_message_names_the_columns_of_json_with_schemas(spark: SparkSession) -> None:
+    fields = [{"type": kind, "optional": name != "id", "field": name} for name, kind in CONNECT.items()]
+    after = {"type": "struct", "optional": True, "field": "after", "fields": fields}
+    schema = {"type": "struct", "fields": [after, {"type": "string", "field": "op"}]}
+    key = {"schema": {"type": "struct", "fields": fields[:1]}, "payload": {"id": 1}}
+    row = {"id": 1, "number": 2**31, "price": "yes", "text": "x", "day": 0.5}
+    value = {"schema": schema, "payload": {"after": row, "op": "c"}}
+
+    found = messages_of(spark, [json.dumps(value).encode()], TablePolicy(), json.dumps(key).encode())
+
+    assert found == [(MISMATCH, "In number, price.")]
