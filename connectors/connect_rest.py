@@ -196,7 +196,7 @@ class ConnectRest:
             failed_since: float | None = None
             running_since: float | None = None
             while True:
-                status, now = self._status_if_known(name), time.monotonic()
+                status, now = self.status_if_known(name), time.monotonic()
                 running_since = running_since or now if status.is_running else None
                 if running_since is not None and now >= running_since + running_seconds:
                     break
@@ -234,7 +234,7 @@ class ConnectRest:
         """Delete the connector but keep its offsets. Raise ConnectorUnknown."""
         self._request("DELETE", f"/connectors/{quote(name)}", where=name)
 
-    def _status_if_known(self, name: str) -> ConnectorStatus:
+    def status_if_known(self, name: str) -> ConnectorStatus:
         """Return the status, or UNASSIGNED until the worker has read it back from its status topic."""
         try:
             return self.status(name)

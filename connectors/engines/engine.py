@@ -342,11 +342,17 @@ class Engine(ABC, Generic[SourceT, SessionT]):
     ) -> Mapping[TableName, TableDefinition]:
         """Read what the catalog says of each table that matches the source's patterns."""
 
-    def unseen(self, session: SessionT, known: Mapping[TableName, TableDefinition]) -> frozenset[TableName]:  # noqa: ARG002
-        """Return which of these tables may still be there, although the catalog no longer has them.
+    def unseen(
+        self,
+        session: SessionT,  # noqa: ARG002
+        missing: Mapping[TableName, TableDefinition | None],  # noqa: ARG002
+    ) -> frozenset[TableName]:
+        """Return which of these tables may be there, although the catalog does not show them.
 
-        `known` has their last definitions. Some servers show a user only the tables that it may read. None of
-        them can be there if the server shows all tables to everybody.
+        missing  has the last definition of each; None: nobody knows it
+
+        Some servers show a user only the tables that it may read. One that shows all tables to everybody has
+        no unseen ones.
         """
         return frozenset()
 

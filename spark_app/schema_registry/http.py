@@ -92,7 +92,7 @@ class ConfluentRegistry:
         if schema_id.framing != "int32":
             raise OtherFraming(str(schema_id))
         answer = _ask(self.address, f"/schemas/ids/{schema_id.number}", self.login)
-        if answer.status == _NOT_FOUND and answer.fields.get("error_code") == _SCHEMA_NOT_FOUND:
+        if answer.status == _NOT_FOUND and answer.fields.get("error_code") in _NO_SUCH_SCHEMA:
             raise SchemaUnknown(str(schema_id))
         found = answer.checked().fields
         if found.get("schemaType", "AVRO") != "AVRO":
@@ -111,8 +111,8 @@ class ConfluentRegistry:
         return _added(answer, topic, "id")
 
 
-_SCHEMA_NOT_FOUND = 40403
-"""The error code of an id that Confluent's registry does not have."""
+_NO_SUCH_SCHEMA = (40401, 40402, 40403)
+"""The error codes of an id that Confluent's registry, or one with its interface, does not have."""
 
 
 @dataclass(frozen=True)

@@ -39,7 +39,7 @@ from spark_app.table.newer_rows import NewerRows, batch_name
 from spark_app.table.setting_aside import SettingAside
 from spark_app.table.table_state import TableState
 from spark_app.table.topic_reader import TopicReader
-from spark_app.wire.decode import undecoded
+from spark_app.wire.decode import undecoded, unfilled
 from spark_app.wire.schemas import Schemas
 
 FIRST_EVENTS = 100
@@ -188,8 +188,9 @@ class BatchApplier:
         set_aside = survey.bad
         if folded.left_out is not None:
             set_aside += folded.left_out.count()
-            bad = bad.unionByName(folded.left_out, allowMissingColumns=True)
-        folder = self._set_aside(events, bad, survey.changes, set_aside, ranges)
+            bad = bad.unionByName(folded.left_out)
+        columns_told = unfilled(batch.changes) if 0 < survey.bad <= _MOST_EXPLAINED else None
+        folder = self._set_aside(events, bad, survey.changes, set_aside, ranges, columns_told)
         ledger = self._ledger_after(ranges, survey, plan, set_aside)
         if parts.newer is not None:
             name = batch_name(self.state.ledger, ledger)
@@ -216,13 +217,19 @@ class BatchApplier:
         return self.mode.recorded(ledger)
 
     def _set_aside(
-        self, events: DataFrame, bad: DataFrame, count: int, set_aside: int, ranges: tuple[OffsetRange, ...]
+        self,
+        events: DataFrame,
+        bad: DataFrame,
+        count: int,
+        set_aside: int,
+        ranges: tuple[OffsetRange, ...],
+        columns_told: DataFrame | None = None,
     ) -> str | None:
         """Put bad events into quarantine before the commit counts them as applied."""
         if not set_aside:
             return None
         self.parts.aside.check_limit(bad, count, set_aside)
-        return self.parts.aside.write(events, bad, self.state.ledger.epoch, ranges)
+        return self.parts.aside.write(events, bad, self.state.ledger.epoch, ranges, columns_told)
 
     def _without_table(self, events: DataFrame, ranges: tuple[OffsetRange, ...]) -> Applied:
         """Set aside all events that no table can be created from.
@@ -240,6 +247,10 @@ class BatchApplier:
         topic_id = self.parts.reader.topic_id
         ledger = ledger_after(self.state.ledger, ranges, Survey(bad=count), topic_id, quarantined=count)
         return Applied(replace(self.state, ledger=ledger), quarantine_folder=folder)
+
+
+_MOST_EXPLAINED = 1_000
+"""Of how many bad events of a batch the columns are found. With so many, one is like the other."""
 
 
 def committed_report(name: str, commit: LedgerCommit, committed_us: int, phases: Phases) -> Committed:

@@ -7,10 +7,9 @@ from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import ArrayType, StringType, StructField, StructType, TimestampType
+from pyspark.sql.types import StringType, StructField, StructType, TimestampType
 
 from spark_app.sources.event import EVENT, OffsetRange
-from spark_app.wire.reasons import MISMATCH
 
 QUARANTINED = StructType(
     [
@@ -24,44 +23,41 @@ QUARANTINED = StructType(
 """
 
 
-def quarantined(events: DataFrame, bad: DataFrame) -> DataFrame:
+def quarantined(events: DataFrame, bad: DataFrame, unfilled: DataFrame | None = None) -> DataFrame:
     """Return the events that `bad` lists, as `QUARANTINED`.
 
-    Columns of `bad`: `topic, partition, offset, reason, message`. With `row` and `unavailable`, the message
-    names the columns of a JSON event that have a value there, and none in the row."""
-    why = bad.select("topic", "partition", "offset", "reason", "message", _empty_columns(bad).alias("empty"))
-    unread = F.filter("empty", _has_value)
-    message = F.when(
-        F.size(unread) > 0, F.concat("message", F.lit(" In "), F.array_join(unread, ", "), F.lit("."))
+    Columns of `bad`: `topic, partition, offset, reason, message`. With `unfilled` (`wire.decode.unfilled`),
+    the message names the columns for which a JSON event has a value, and its row has none."""
+    why = bad.select(*_POSITION, "reason", "message")
+    message: Column = F.col("message")
+    if unfilled is not None:
+        why = why.join(F.broadcast(unfilled), _POSITION, "left")
+        values = F.from_json(_row_of(F.col("value").cast(StringType())), "map<string,string>")
+        unread = F.filter("unfilled", lambda name: F.element_at(values, name).isNotNull())
+        named = F.concat("message", F.lit(" In "), F.array_join(unread, ", "), F.lit("."))
+        message = F.when(F.size(unread) > 0, named).otherwise(message)
+    return events.join(F.broadcast(why), _POSITION, "inner").select(
+        *EVENT.fieldNames(), "reason", message.alias("message"), F.current_timestamp().alias("quarantined_at")
     )
-    return events.join(F.broadcast(why), ["topic", "partition", "offset"], "inner").select(
-        *EVENT.fieldNames(),
-        "reason",
-        F.coalesce(message, F.col("message")).alias("message"),
-        F.current_timestamp().alias("quarantined_at"),
+
+
+_POSITION = ["topic", "partition", "offset"]
+
+
+def _row_of(text: Column) -> Column:
+    """Return the JSON of the row in an event's JSON: in an envelope, or the whole of an unwrapped row."""
+
+    def at(path: str) -> Column:
+        return F.get_json_object(text, path)
+
+    def is_unwrapped(path: str) -> Column:
+        return F.coalesce(at(f"{path}.__op"), at(f"{path}.__deleted")).isNotNull()
+
+    return (
+        F.when(is_unwrapped("$.payload"), at("$.payload"))
+        .when(is_unwrapped("$"), text)
+        .otherwise(F.coalesce(at("$.payload.after"), at("$.after")))
     )
-
-
-def _empty_columns(bad: DataFrame) -> Column:
-    """Return the names of the columns in which the rows of unfit values have none; null for other reasons."""
-    if "row" not in bad.columns:
-        return F.lit(None).cast(ArrayType(StringType()))
-    row = F.col("row")
-    names = row_type.names if isinstance(row_type := bad.schema["row"].dataType, StructType) else []
-    empty = F.array_compact(F.array(*[F.when(row[name].isNull(), F.lit(name)) for name in names]))
-    is_unfit = (F.col("reason") == MISMATCH) & row.isNotNull()
-    return F.when(is_unfit, F.array_except(empty, F.col("unavailable")))
-
-
-def _has_value(column: Column) -> Column:
-    """Return whether an event's JSON has a value for the column: in an envelope, or in an unwrapped row."""
-    text = F.col("value").cast(StringType())
-    paths = [F.concat(F.lit(f"${path}['"), column, F.lit("']")) for path in _ROWS]
-    return F.coalesce(*[F.call_function("get_json_object", text, path) for path in paths]).isNotNull()
-
-
-_ROWS = (".payload.after", ".after", ".payload", "")
-"""The places of a row in an event's JSON."""
 
 
 def write_quarantine(rows: DataFrame, table_path: str, epoch: int, ranges: tuple[OffsetRange, ...]) -> str:

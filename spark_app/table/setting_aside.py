@@ -50,9 +50,16 @@ class SettingAside:
             ],
         )
 
-    def write(self, events: DataFrame, bad: DataFrame, epoch: int, ranges: tuple[OffsetRange, ...]) -> str:
-        """Write the bad events of a batch before its commit. Return the folder."""
-        return write_quarantine(quarantined(events, bad), self.path, epoch, ranges)
+    def write(
+        self,
+        events: DataFrame,
+        bad: DataFrame,
+        epoch: int,
+        ranges: tuple[OffsetRange, ...],
+        unfilled: DataFrame | None = None,
+    ) -> str:
+        """Write the bad events of a batch before its commit (`quarantined`). Return the folder."""
+        return write_quarantine(quarantined(events, bad, unfilled), self.path, epoch, ranges)
 
     def count(self, events: int, set_aside: int) -> None:
         """Count an applied batch towards the limit."""

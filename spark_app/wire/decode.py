@@ -122,16 +122,23 @@ def undecodable(events: DataFrame, refused: tuple[SchemaVersion, ...] = ()) -> D
 
 
 def undecoded(changes: DataFrame) -> DataFrame:
-    """Return the changes with a `reason`, as `topic, partition, offset, reason, message, row, unavailable`.
-
-    The last two are missing if the changes have none."""
+    """Return the changes that have a `reason`, as `topic, partition, offset, reason, message`."""
     texts = F.create_map(*[F.lit(text) for item in REASONS.items() for text in item])
     bad = changes.where(F.col("reason").isNotNull())
-    more = [name for name in _READ if name in changes.columns]
-    return bad.select(*_POSITION, "reason", texts[F.col("reason")].alias("message"), *more)
+    return bad.select(*_POSITION, "reason", texts[F.col("reason")].alias("message"))
 
 
-_READ = ("row", "unavailable")
+def unfilled(changes: DataFrame) -> DataFrame:
+    """Return which columns have no value in rows with unfit values: `topic, partition, offset, unfilled`.
+
+    Those of unchanged TOAST are not among them. A delete has no row."""
+    row = F.col("row")
+    names = changes.select("row.*").columns
+    empty = F.array_compact(F.array(*[F.when(row[name].isNull(), F.lit(name)) for name in names]))
+    is_unfit = (F.col("reason") == MISMATCH) & (F.col("op") != DELETE) & row.isNotNull()
+    return changes.where(is_unfit).select(
+        *_POSITION, F.array_except(empty, F.col("unavailable")).alias("unfilled")
+    )
 
 
 @lru_cache(maxsize=256)

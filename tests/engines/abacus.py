@@ -280,9 +280,9 @@ class AbacusEngine(Engine[AbacusSource, AbacusSession]):
         return {table: one for table, one in shown if table not in session.server.covered}
 
     def unseen(
-        self, session: AbacusSession, known: Mapping[TableName, TableDefinition]
+        self, session: AbacusSession, missing: Mapping[TableName, TableDefinition | None]
     ) -> frozenset[TableName]:
-        return session.server.covered & known.keys()
+        return session.server.covered & missing.keys()
 
     def has_rows(self, session: AbacusSession, table: TableName) -> bool:
         session.server.said.append(f"is {table} empty?")

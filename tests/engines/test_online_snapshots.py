@@ -16,7 +16,7 @@ from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
 
 from connectors.engines.debezium_options import READ_TABLES
 from connectors.engines.definitions import ColumnDefinition, TableDefinition
-from connectors.engines.engine import Awaited, DatabaseNotReady
+from connectors.engines.engine import Awaited
 from spark_app.ledger.ledger import AppliedSnapshot
 from tests.engines.abacus import AbacusServer, AbacusSession
 from tests.engines.lakes import BEADS, lake_with
@@ -369,8 +369,27 @@ def test_a_person_is_told_of_tables_that_the_user_may_no_longer_see(
     monkeypatch.setattr(keeper, "known_tables", lambda _: [BEADS])
     monkeypatch.setattr(keeper, "read_table_folders", lambda *_: ())
     world.server.covered = frozenset({BEADS})
-    with pytest.raises(DatabaseNotReady, match=r"source counter.*no right to read counter\.counting\.beads"):
-        keeper.notice_changes(world.sourced_lake)
+    told: list[str] = []
+    assert keeper.notice_changes(world.sourced_lake, told.append) == ()
+    (said,) = told
+    assert said.startswith("The connector's user may no longer read counter.counting.beads, so ")
+
+
+def test_a_user_that_never_saw_a_table_lets_no_table_become_an_orphan(world: World) -> None:
+    world.server.definitions[RUST] = ONE
+    world.server.covered = frozenset({BEADS})
+    assert world.look(BEADS, RUST) == Finding(unseen=frozenset({BEADS}))
+    assert world.gone == frozenset()
+
+
+def test_a_left_out_table_that_the_user_may_no_longer_see_stays_left_out(world: World) -> None:
+    world.notice()
+    world.server.has_rust = True
+    world.server.definitions[RUST] = ONE
+    world.look(RUST)
+    world.server.covered = frozenset({RUST})
+    assert world.look(RUST).unseen == {RUST}
+    assert (world.gone, set(read_reasons(world.files, world.link.lake))) == (frozenset(), {RUST})
 
 
 def test_a_new_table_without_rows_or_that_was_always_followed_is_not_read_again(world: World) -> None:

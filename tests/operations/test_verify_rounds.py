@@ -84,8 +84,10 @@ class Database:
     def has_rows(self, _session: object, _table: TableName) -> bool:
         return self.has_row
 
-    def unseen(self, _session: object, known: Mapping[TableName, TableDefinition]) -> frozenset[TableName]:
-        return frozenset(known)
+    def unseen(
+        self, _session: object, missing: Mapping[TableName, TableDefinition | None]
+    ) -> frozenset[TableName]:
+        return frozenset(table for table, known in missing.items() if known is not None)
 
 
 @dataclass(frozen=True)

@@ -262,7 +262,9 @@ class _Start:
         return self._ensure(self.servers.apicurio)
 
     def _check_registry(self) -> bool:
-        check_registry(self.servers.lake, self.servers.settings)
+        warning = check_registry(self.servers.lake, self.servers.settings)
+        if warning is not None:
+            self.warnings.append(warning)
         return False
 
     def _ensure_kinesis(self) -> bool:

@@ -11,9 +11,9 @@ from connectors.avro_converter import converter_kind
 from connectors.deployment import ApicurioAccess, ConfluentAccess, DirectorySecret, RegistryAccess
 from spark_app.schema_registry.framing import SchemaId
 from spark_app.schema_registry.opened import open_registry
-from spark_app.schema_registry.registry import RegistryAway, SchemaRegistry, SchemaUnknown
-from tributary.contract.errors import TributaryError
+from spark_app.schema_registry.registry import RegistryAway, RegistryRefused, SchemaRegistry, SchemaUnknown
 from tributary.contract.lake import Lake
+from tributary.contract.remedies import EditLakeFile
 from tributary.local.databases import PasswordMissing
 from tributary.local.state import LocalSettings
 
@@ -21,10 +21,6 @@ SECRET = "schema-registry"
 """The name under which the Connect worker finds the registry's password."""
 
 _NO_SCHEMA = SchemaId.of_int32(2**31 - 1)
-
-
-class RegistryUnreachable(TributaryError):
-    """No registry answers at the lake file's address."""
 
 
 def registry_access(lake: Lake, settings: LocalSettings, secrets_folder: Path) -> RegistryAccess | None:
@@ -55,27 +51,27 @@ def registry_password(lake: Lake) -> SecretStr | None:
     )
 
 
-def check_registry(lake: Lake, settings: LocalSettings) -> None:
-    """Ask the lake file's registry for a schema that nobody has.
+def check_registry(lake: Lake, settings: LocalSettings) -> str | None:
+    """Ask the lake file's registry for a schema that nobody has, if a connector needs it.
 
-    Raises RegistryUnreachable if nothing answers, and RegistryRefused if it is no such registry, or refuses
-    the login.
+    Return a warning if it does not answer, or cannot answer now: the connectors wait for it. Raises
+    RegistryRefused if it is no such registry, or refuses the login.
     """
-    registry = registry_of(lake, settings)
-    if registry is None:
-        return
+    if converter_kind(lake, here=True) is None or (registry := registry_of(lake, settings)) is None:
+        return None
     try:
         registry.schema(_NO_SCHEMA)
     except SchemaUnknown:
-        return
+        return None
     except RegistryAway as error:
-        raise RegistryUnreachable(
-            "the lake's schema registry cannot be reached",
-            where="[registry].address",
-            found=str(error),
-            expected="an answer",
-            remedy="Start the registry, or correct its address, and run the command again.",
-        ) from error
+        return f"{error}. Connectors with Avro fail until it answers. Check the address in [registry]."
+    raise RegistryRefused(
+        "What answers at the schema registry's address is not this kind of registry",
+        where="[registry].address",
+        found="a schema for an id that no schema has",
+        expected="an error that there is no such schema",
+        remedy=EditLakeFile("check address and kind in [registry]"),
+    )
 
 
 def registry_arguments(lake: Lake, settings: LocalSettings) -> list[str]:

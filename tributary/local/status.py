@@ -100,7 +100,7 @@ def _read_service(
 def _read_connectors(settings: LocalSettings) -> tuple[ConnectorStatus, ...]:
     rest = ConnectRest(settings.connect_url)
     try:
-        return tuple(rest.status(name) for name in rest.connectors())
+        return tuple(rest.status_if_known(name) for name in rest.connectors())
     except (ConnectUnreachable, ConnectRefused):
         # The worker is starting or stopping. Its ServiceStatus already says that it runs.
         return ()

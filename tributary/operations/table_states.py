@@ -12,7 +12,7 @@ from tributary.contract.lake import Lake
 from tributary.contract.online_snapshot import Record
 from tributary.contract.pause import Pause
 from tributary.contract.table_name import TableName
-from tributary.local import spark
+from tributary.local import connect, spark
 from tributary.local.left_out import LeftOutTable
 from tributary.local.status import PipelineStatus
 from tributary.operations.left_out_tables import left_out_tables
@@ -126,9 +126,10 @@ def read_table_states(
     states = table_states(
         (*lags, *derived), outcomes, left_out, orphans, records, ingests=spark.SERVICE in running
     )
-    cut_off = cut_off_sources(
-        workspace.lake, {connector.name for connector in found.connectors if connector.is_running}
-    )
+    at_work = {connector.name for connector in found.connectors if connector.is_running}
+    # A worker that runs and does not tell its connectors is starting.
+    is_known = found.connectors or connect.SERVICE not in running
+    cut_off = cut_off_sources(workspace.lake, at_work) if is_known else frozenset()
     return tuple(
         replace(
             state,

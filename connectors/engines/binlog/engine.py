@@ -232,8 +232,10 @@ class BinlogEngine(Engine[BinlogSource, Session]):
     ) -> Mapping[TableName, TableDefinition]:
         return definitions.read_definitions(session, lake, source, is_mariadb=self.rules.is_mariadb)
 
-    def unseen(self, session: Session, known: Mapping[TableName, TableDefinition]) -> frozenset[TableName]:
-        return frozenset(table for table in known if reading.is_denied(session, table))
+    def unseen(
+        self, session: Session, missing: Mapping[TableName, TableDefinition | None]
+    ) -> frozenset[TableName]:
+        return frozenset(table for table in missing if reading.is_denied(session, table))
 
     def has_rows(self, session: Session, table: TableName) -> bool:
         return reading.has_rows(session, table)

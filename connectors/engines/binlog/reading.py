@@ -95,9 +95,9 @@ def has_rows(session: Session, table: TableName) -> bool:
 
 
 def is_denied(session: Session, table: TableName) -> bool:
-    """Return whether the session's user may not even know whether there is a table of this name.
+    """Return whether the session's user may not read a table of this name.
 
-    The server looks at the user's rights before it looks for the table."""
+    The server looks at the user's rights first, and then does not say whether there is such a table."""
     try:
         first_row(session, f"SELECT 1 FROM {identifier(table.schema, table.table)} LIMIT 0")
     except pymysql.err.MySQLError as error:

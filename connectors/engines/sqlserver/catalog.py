@@ -181,12 +181,15 @@ def read_captures(
     return captures_of(rows_of(session, tables_query()), columns, instances)
 
 
-def read_recorded(session: Session) -> frozenset[str] | None:
-    """Return the numbers of the tables whose changes are captured and that the user does not see.
+def read_unseen(session: Session) -> frozenset[str] | None:
+    """Return the numbers of the tables that are captured, but hidden from the user.
 
-    A table's capture instances go with it. None: CDC is off, or the user may not see what it captures."""
+    None: the user may not see what is captured, so that any table can be hidden."""
     rows = _rows_allowed(session, _UNSEEN)
-    return None if rows is None else frozenset(str(row["id"]) for row in rows)
+    if rows is not None:
+        return frozenset(str(row["id"]) for row in rows)
+    server = _first_allowed(session, _SERVER)
+    return None if server is not None and server["is_cdc_enabled"] else frozenset()
 
 
 def _column(row: Mapping[str, Any]) -> ColumnFacts:
@@ -237,7 +240,8 @@ WHERE servicename LIKE N'SQL Server Agent (%'
 
 _UNSEEN = """
 SELECT DISTINCT ct.source_object_id AS id FROM cdc.change_tables AS ct
-WHERE NOT EXISTS (SELECT 1 FROM sys.tables AS t WHERE t.object_id = ct.source_object_id)
+WHERE COALESCE(ct.has_drop_pending, 0) = 0
+  AND NOT EXISTS (SELECT 1 FROM sys.tables AS t WHERE t.object_id = ct.source_object_id)
 """
 
 # The times of the log are the server's local ones.

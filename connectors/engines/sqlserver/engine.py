@@ -30,7 +30,7 @@ from connectors.engines.sqlserver import (
     signals,
     survey,
 )
-from connectors.engines.sqlserver.catalog import read_recorded, read_server, read_tables
+from connectors.engines.sqlserver.catalog import read_server, read_tables, read_unseen
 from connectors.engines.sqlserver.definitions import definitions_of
 from connectors.engines.sqlserver.login import connect
 from connectors.engines.sqlserver.names import READER_ROLE, connector_user
@@ -179,12 +179,14 @@ class SqlServerEngine(Engine[SqlServerSource, Session]):
         found = definitions_of(source, read_tables(session))
         return {name: as_taken(definition, lake.policy(name)) for name, definition in found.items()}
 
-    def unseen(self, session: Session, known: Mapping[TableName, TableDefinition]) -> frozenset[TableName]:
-        recorded = read_recorded(session) if known else frozenset()
+    def unseen(
+        self, session: Session, missing: Mapping[TableName, TableDefinition | None]
+    ) -> frozenset[TableName]:
+        numbers = read_unseen(session) if missing else frozenset()
         return frozenset(
             table
-            for table, definition in known.items()
-            if recorded is None or definition.identity in recorded
+            for table, known in missing.items()
+            if numbers is None or (known is not None and known.identity in numbers)
         )
 
     def has_rows(self, session: Session, table: TableName) -> bool:

@@ -256,8 +256,10 @@ def _print_status(found: PipelineStatus, tables: Sequence[TableState]) -> None:
 
 def _is_unverified(table: TableState) -> bool:
     """Tell whether a table is not verified for a reason that the status does not say anyway."""
+    from tributary.operations.table_states import CUT_OFF
+
     has_problem = table.verified is not None and table.verified.problem is not None
-    return has_problem and table.state in ("well", "waiting", "loading")
+    return has_problem and table.state in ("well", "waiting", "loading", CUT_OFF)
 
 
 def _uptime_text(seconds: float | None) -> str:

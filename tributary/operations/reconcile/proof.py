@@ -30,7 +30,7 @@ from tributary.operations.reconcile.hidden import Hiding
 from tributary.operations.reconcile.pairing import Pairing, comparable_lake_rows, pair
 from tributary.operations.reconcile.rounds import Findings
 
-UNSEEN = "the connector's user may no longer read it"
+UNSEEN = "the connector's user may not read it"
 
 Session = Any
 """A session of the source's engine. Only the engine uses it."""
@@ -74,9 +74,14 @@ class SourceLink:
     def engine(self) -> AnyEngine:
         return engine_of(self.source)
 
-    def unseen(self, session: Session, missing: Mapping[TableName, TableDefinition]) -> frozenset[TableName]:
-        """Return which tables that the source had, and that its patterns match, its user may just not see."""
-        wanted = {t: known for t, known in missing.items() if self.source.matches(t.schema, t.table)}
+    def unseen(
+        self, session: Session, missing: Mapping[TableName, TableDefinition | None]
+    ) -> frozenset[TableName]:
+        """Return which of the missing tables the source's patterns match and its user may just not see."""
+        name, source = self.source.name, self.source
+        wanted = {
+            t: known for t, known in missing.items() if t.source == name and source.matches(t.schema, t.table)
+        }
         return self.engine.unseen(session, wanted)
 
     def read_all_left_out(self) -> Mapping[TableName, str]:
@@ -194,7 +199,8 @@ def _round(
         wait_until_lake_holds(link, writer, followed, patience)
         places = read_silver_tables(link.files.filesystem, link.lake.names, link.silver)
         silver = {table.name: table for table in places}
-        proofs = {} if before is not None else _unseen(link, reader, tables)
+        unseen = unseen_tables(link, reader, tables, silver) if before is None else frozenset()
+        proofs = {name: TableProof(name, problem=UNSEEN) for name in unseen}
         for number, (name, table) in enumerate(sorted(tables.items()), start=1):
             patience.tell(f"comparing {name} ({number} of {len(tables)})")
             known = before[name] if before is not None else TableProof(name)
@@ -213,10 +219,15 @@ def _round(
     return proofs
 
 
-def _unseen(link: SourceLink, reader: Session, tables: Collection[TableName]) -> dict[TableName, TableProof]:
-    """Return the tables that the source had and that its user may no longer see."""
-    missing = {name: known for name, known in link.read_known().items() if name not in tables}
-    return {name: TableProof(name, problem=UNSEEN) for name in link.unseen(reader, missing)}
+def unseen_tables(
+    link: SourceLink, reader: Session, tables: Collection[TableName], lake: Iterable[TableName]
+) -> frozenset[TableName]:
+    """Return the tables that the source had, or that the `lake` has, and that its user may not see.
+
+    `tables` are those that it sees."""
+    known = link.read_known()
+    missing = {*known, *lake} - {*tables} - {*link.read_all_left_out()}
+    return link.unseen(reader, {name: known.get(name) for name in missing})
 
 
 def _look_at_table(

@@ -8,10 +8,8 @@ from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 
-from connectors.engines.engine import DatabaseNotReady
 from tributary.api.tables import read_table_folders
 from tributary.contract.online_snapshot import Read, Reading, Record, Request, Requested
-from tributary.contract.remedies import BringUp
 from tributary.contract.table_name import TableName
 from tributary.operations.keeping import in_a_thread
 from tributary.operations.known_tables import known_tables
@@ -69,7 +67,8 @@ def _noticed(lake: SourcedLake, known: Collection[TableName], renewals: Renewals
             for table, note in finding.left_out.items():
                 reasons = (reason.removeprefix(f"table {table}: ") for reason in note.reasons)
                 renewals.tell(f"{table} is left out: {' '.join(filter(None, (*reasons, *note.remedies)))}")
-            _require_sight(link, finding.unseen)
+            if finding.unseen:
+                renewals.tell(_blindness(finding.unseen))
     for request in found:
         renewals.tell(described(request))
     gone = files.read_gone(lake.lake)
@@ -87,17 +86,14 @@ def _look_at(
         return notice(link, session, files, followed, stored)
 
 
-def _require_sight(link: SourceLink, unseen: Collection[TableName]) -> None:
-    """Raise DatabaseNotReady if the connector's user may no longer see tables of the source."""
-    if unseen:
-        first, *others = sorted(map(str, unseen))
-        raise DatabaseNotReady(
-            "the connector's user may no longer read tables, so nobody notices what changes without an event",
-            where=f"source {link.source.name}",
-            found=f"no right to read {first}" + (f", nor {len(others):,} others" if others else ""),
-            expected="the rights that it got when the database was prepared",
-            remedy=BringUp(),
-        )
+def _blindness(unseen: Collection[TableName]) -> str:
+    """Return what a person should know about tables that the connector's user may no longer see."""
+    first, *others = sorted(map(str, unseen))
+    more = f" and {len(others):,} more" if others else ""
+    return (
+        f"The connector's user may no longer read {first}{more}, so changes without an event go unnoticed. "
+        "Grant it the right again, or bring the pipeline up with an administrator's login, which does so."
+    )
 
 
 def _together(earlier: Finding, later: Finding) -> Finding:

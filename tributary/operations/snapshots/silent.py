@@ -71,10 +71,11 @@ def notice(
     unread = _unread(link, fit) or _unsent(link, session, fit, checked) or _mended(link, fit, before)
     left_out = {**at_start, **unfit, **unread}
     now = {table: definition for table, definition in defined.items() if table not in left_out}
-    earlier = {} if before is None else before.tables
-    missing = {t: definition for t, definition in earlier.items() if t not in defined and t not in left_out}
-    unseen = link.unseen(session, missing)
-    now |= {table: missing[table] for table in unseen}
+    earlier = Look({}) if before is None else before
+    missing = {*earlier.tables, *earlier.left_out, *followed} - defined.keys() - left_out.keys()
+    unseen = link.unseen(session, {table: earlier.tables.get(table) for table in missing})
+    now |= {table: earlier.tables[table] for table in unseen & earlier.tables.keys()}
+    left_out |= {table: earlier.left_out[table] for table in unseen & earlier.left_out.keys()}
     requests = () if before is None else tuple(_requests(link, session, before, now, followed))
     records = dict(files.read())
     for table in [one for one in records if one.source == source and one not in now]:
@@ -93,6 +94,7 @@ def notice(
         if table.source == source
         and table not in now
         and table not in left_out
+        and table not in unseen
         and not link.source.routes_to(table.schema)
     )
     held_back = frozenset(

@@ -28,7 +28,13 @@ from tributary.operations.keeping import in_a_thread
 from tributary.operations.reconcile.barrier import Patience
 from tributary.operations.reconcile.hidden import Hiding
 from tributary.operations.reconcile.pairing import pair
-from tributary.operations.reconcile.proof import UNSEEN, SourceLink, read_source_tables, wait_until_lake_holds
+from tributary.operations.reconcile.proof import (
+    UNSEEN,
+    SourceLink,
+    read_source_tables,
+    unseen_tables,
+    wait_until_lake_holds,
+)
 from tributary.operations.snapshots.keeper import record_files
 from tributary.operations.snapshots.silent import ask
 from tributary.operations.sourced_lake import Failures, OpenedLake, SourcedLake, passing_errors
@@ -163,8 +169,7 @@ class VerifyKeeper:
         with link.connect() as reader, link.connect() as writer:
             with link.engine.snapshot(reader):
                 tables = read_source_tables(link.source, reader)
-                missing = {table: one for table, one in link.read_known().items() if table not in tables}
-                unseen = link.unseen(reader, missing)
+                unseen = unseen_tables(link, reader, tables, known)
             for gone in known.keys() - tables.keys() - unseen:
                 self._files.remove(gone)
             for name in sorted(unseen if wanted.tables is None else unseen & {*wanted.tables}):
