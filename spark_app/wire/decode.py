@@ -131,7 +131,7 @@ def undecoded(changes: DataFrame) -> DataFrame:
 def unfilled(changes: DataFrame) -> DataFrame:
     """Return which columns have no value in rows with unfit values: `topic, partition, offset, unfilled`.
 
-    Those of unchanged TOAST are not among them. A delete has no row."""
+    A column of unchanged TOAST is not among them. A delete has no row."""
     row = F.col("row")
     names = changes.select("row.*").columns
     empty = F.array_compact(F.array(*[F.when(row[name].isNull(), F.lit(name)) for name in names]))

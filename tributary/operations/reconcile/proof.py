@@ -224,7 +224,7 @@ def unseen_tables(
 ) -> frozenset[TableName]:
     """Return the tables that the source had, or that the `lake` has, and that its user may not see.
 
-    `tables` are those that it sees."""
+    It sees `tables`."""
     known = link.read_known()
     missing = {*known, *lake} - {*tables} - {*link.read_all_left_out()}
     return link.unseen(reader, {name: known.get(name) for name in missing})
