@@ -96,6 +96,20 @@ def test_only_the_rows_of_the_filter_are_published_and_all_other_tables_whole(
 
 
 @pytest.mark.slow
+def test_no_row_of_a_table_that_is_created_later_passes_its_filter_before_it_has_one(
+    shop: psycopg.Connection,
+) -> None:
+    lake = lake_of("rows = \"country = 'DE'\"")
+    shop.execute("DROP TABLE customers")
+    prepare(shop, lake)
+    shop.execute("CREATE TABLE customers (id int PRIMARY KEY, country text NOT NULL)")
+    shop.execute("ALTER TABLE customers REPLICA IDENTITY FULL")
+    assert filters(shop, lake).keys() == {"others", "parts"}
+    prepare(shop, lake)
+    assert filters(shop, lake) == {"customers": "(country = 'DE'::text)", "others": None, "parts": None}
+
+
+@pytest.mark.slow
 def test_the_administrators_sql_refuses_columns_that_do_not_exist(shop: psycopg.Connection) -> None:
     """A deployment runs it, too, without the check of the tables."""
     prepare(shop, lake_of('leave_out = ["note", "gone?"]'))

@@ -18,7 +18,7 @@ from connectors.engines.postgres.names import (
     signal_table,
 )
 from connectors.engines.postgres.not_ready import PostgresNotReady
-from connectors.engines.postgres.preparation import PRINTING, whole_schemas
+from connectors.engines.postgres.preparation import PRINTING, schemas_published_whole
 from connectors.engines.postgres.row_filters import (
     OLDEST_VERSION_WITH_FILTERS,
     filters_mark,
@@ -123,7 +123,7 @@ def warnings_before_publishing(
         "then refuses updates and deletes of a later table until it has a primary key or REPLICA IDENTITY "
         "FULL. "
         f'To publish only tables that exist at a start, write the pattern as "{schema}.?*".'
-        for schema in whole_schemas(source)
+        for schema in schemas_published_whole(lake, source)
         if connection.execute(query, (name, schema)).fetchone() is None
     )
 

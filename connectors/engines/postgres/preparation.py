@@ -202,6 +202,15 @@ def whole_schemas(source: PostgresSource) -> tuple[str, ...]:
     )
 
 
+def schemas_published_whole(lake: Lake, source: PostgresSource) -> tuple[str, ...]:
+    """Return the schemas that the publication has as a whole, with the tables that are created later.
+
+    PostgreSQL ignores the filter of a table whose schema is published whole. A table with a filter can come
+    later, too."""
+    filtered = {table.schema for table in row_filters(lake, source)}
+    return tuple(schema for schema in whole_schemas(source) if schema not in filtered)
+
+
 def apply_postgres_setup(
     admin: psycopg.Connection,
     lake: Lake,
@@ -572,7 +581,10 @@ def _rights_on_later_tables(role: str, schema: str) -> str:
 
 
 def _publication(lake: Lake, source: PostgresSource) -> str:
-    schemas, own = _literals(whole_schemas(source)), f"{_HEARTBEAT}, {signals_of(lake, source)}"
+    schemas, own = (
+        _literals(schemas_published_whole(lake, source)),
+        f"{_HEARTBEAT}, {signals_of(lake, source)}",
+    )
     name, slot = _literal(publication(lake, source)), _literal(replication_slot(lake, source))
     return dedent(
         f"""\
@@ -597,9 +609,7 @@ def _publication(lake: Lake, source: PostgresSource) -> str:
           INTO published FROM pg_publication_tables WHERE pubname = {name};
           SELECT coalesce(array_agg(nspname), '{{}}')
           INTO schemas FROM pg_namespace WHERE nspname IN ({schemas})
-            AND nspname NOT IN (SELECT nspname FROM pg_temp.tributary_unsafe)
-            -- PostgreSQL ignores the filter of a table whose schema is published whole.
-            AND nspname NOT IN (SELECT nspname FROM pg_temp.tributary_matched WHERE filter <> '');
+            AND nspname NOT IN (SELECT nspname FROM pg_temp.tributary_unsafe);
           SELECT string_agg(format('%I.%I', nspname, relname), ', ' ORDER BY nspname, relname)
           INTO unsafe FROM pg_temp.tributary_unsafe WHERE nspname IN ({schemas});
           SELECT coalesce(string_agg(format('TABLES IN SCHEMA %I, ', nspname), '' ORDER BY nspname), '')
