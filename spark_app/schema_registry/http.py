@@ -18,6 +18,7 @@ from spark_app.schema_registry.registry import (
     RegistryAway,
     RegistryRefused,
     SchemaUnknown,
+    another_kind,
     schema_refused,
 )
 from tributary.contract.remedies import EditLakeFile
@@ -171,13 +172,7 @@ def _refused(answer: _Answer, found: str) -> RegistryRefused:
             expected="a user that may read schemas, and add those of derived tables",
             remedy=EditLakeFile("name the user, and the password's variable, in [registry]"),
         )
-    return RegistryRefused(
-        "What answers at the schema registry's address is not this kind of registry",
-        where=answer.url,
-        found=found,
-        expected="a schema or its id, or the registry's own error about it",
-        remedy=EditLakeFile("check address and kind in [registry]"),
-    )
+    return another_kind(answer.url, found, "a schema or its id, or the registry's own error about it")
 
 
 def _ask(address: str, path: str, login: Login | None, sent: _Sent | None = None) -> _Answer:

@@ -30,6 +30,17 @@ class RegistryRefused(TributaryError):
     """The registry answers, but never with a schema: a wrong login, or an address of something else."""
 
 
+def another_kind(where: str, found: str, expected: str) -> RegistryRefused:
+    """Return the error for an address at which something else than the wanted registry answers."""
+    return RegistryRefused(
+        "What answers at the schema registry's address is not this kind of registry",
+        where=where,
+        found=found,
+        expected=expected,
+        remedy=EditLakeFile("check address and kind in [registry]"),
+    )
+
+
 class SchemaRegistry(Protocol):
     """A registry of Avro schemas."""
 

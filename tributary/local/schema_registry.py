@@ -11,9 +11,8 @@ from connectors.avro_converter import converter_kind
 from connectors.deployment import ApicurioAccess, ConfluentAccess, DirectorySecret, RegistryAccess
 from spark_app.schema_registry.framing import SchemaId
 from spark_app.schema_registry.opened import open_registry
-from spark_app.schema_registry.registry import RegistryAway, RegistryRefused, SchemaRegistry, SchemaUnknown
+from spark_app.schema_registry.registry import RegistryAway, SchemaRegistry, SchemaUnknown, another_kind
 from tributary.contract.lake import Lake
-from tributary.contract.remedies import EditLakeFile
 from tributary.local.databases import PasswordMissing
 from tributary.local.state import LocalSettings
 
@@ -65,12 +64,8 @@ def check_registry(lake: Lake, settings: LocalSettings) -> str | None:
         return None
     except RegistryAway as error:
         return f"{error}. Connectors with Avro fail until it answers. Check the address in [registry]."
-    raise RegistryRefused(
-        "What answers at the schema registry's address is not this kind of registry",
-        where="[registry].address",
-        found="a schema for an id that no schema has",
-        expected="an error that there is no such schema",
-        remedy=EditLakeFile("check address and kind in [registry]"),
+    raise another_kind(
+        "[registry].address", "a schema for an id that no schema has", "an error that there is no such schema"
     )
 
 

@@ -581,10 +581,8 @@ def _rights_on_later_tables(role: str, schema: str) -> str:
 
 
 def _publication(lake: Lake, source: PostgresSource) -> str:
-    schemas, own = (
-        _literals(schemas_published_whole(lake, source)),
-        f"{_HEARTBEAT}, {signals_of(lake, source)}",
-    )
+    schemas = _literals(schemas_published_whole(lake, source))
+    own = f"{_HEARTBEAT}, {signals_of(lake, source)}"
     name, slot = _literal(publication(lake, source)), _literal(replication_slot(lake, source))
     return dedent(
         f"""\

@@ -199,7 +199,7 @@ def _round(
         wait_until_lake_holds(link, writer, followed, patience)
         places = read_silver_tables(link.files.filesystem, link.lake.names, link.silver)
         silver = {table.name: table for table in places}
-        unseen = unseen_tables(link, reader, tables, silver) if before is None else frozenset()
+        unseen = unseen_tables(link, reader, {*tables, *left_out}, silver) if before is None else frozenset()
         proofs = {name: TableProof(name, problem=UNSEEN) for name in unseen}
         for number, (name, table) in enumerate(sorted(tables.items()), start=1):
             patience.tell(f"comparing {name} ({number} of {len(tables)})")
@@ -220,13 +220,13 @@ def _round(
 
 
 def unseen_tables(
-    link: SourceLink, reader: Session, tables: Collection[TableName], lake: Iterable[TableName]
+    link: SourceLink, reader: Session, explained: Iterable[TableName], lake: Iterable[TableName]
 ) -> frozenset[TableName]:
     """Return the tables that the source had, or that the `lake` has, and that its user may not see.
 
-    It sees `tables`."""
+    `explained` are those of which that is not the question: the user sees them, or they are left out."""
     known = link.read_known()
-    missing = {*known, *lake} - {*tables} - {*link.read_all_left_out()}
+    missing = {*known, *lake} - {*explained}
     return link.unseen(reader, {name: known.get(name) for name in missing})
 
 

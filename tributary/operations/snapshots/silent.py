@@ -62,16 +62,16 @@ def notice(
     back is read again. Routed events have a topic but no table of their own. `stored` are the tables in the
     lake. `session` is the connector's user's. Raises the errors of the database and of S3."""
     source, before = link.source.name, files.read_look(link.source.name)
+    earlier = Look({}) if before is None else before
     defined = link.engine.read_definitions(session, link.lake, link.source)
     at_start = {t: LeftOutNote((reason,), ("",)) for t, reason in link.left_out.items() if t.source == source}
-    new = defined.keys() - (frozenset() if before is None else before.tables.keys())
+    new = defined.keys() - earlier.tables.keys()
     checked = _checked(link, session, new)
     unfit = _notes(checked.left_out, new)
     fit = new - unfit.keys()
     unread = _unread(link, fit) or _unsent(link, session, fit, checked) or _mended(link, fit, before)
     left_out = {**at_start, **unfit, **unread}
     now = {table: definition for table, definition in defined.items() if table not in left_out}
-    earlier = Look({}) if before is None else before
     missing = {*earlier.tables, *earlier.left_out, *followed} - defined.keys() - left_out.keys()
     unseen = link.unseen(session, {table: earlier.tables.get(table) for table in missing})
     now |= {table: earlier.tables[table] for table in unseen & earlier.tables.keys()}
@@ -99,12 +99,12 @@ def notice(
     )
     held_back = frozenset(
         table
-        for table in {*left_out, *(() if before is None else before.held_back)}
+        for table in {*left_out, *earlier.held_back}
         if table not in stored and _is_held_back(table, left_out, gone, records.get(table))
     )
     if before != (look := Look(now, gone, left_out, held_back)):
         files.write_look(source, look)
-    told_before = at_start.keys() | (frozenset() if before is None else before.left_out.keys())
+    told_before = at_start.keys() | earlier.left_out.keys()
     told = {table: note for table, note in unfit.items() if table not in told_before}
     return Finding(requests, told, frozenset(unread), unseen)
 

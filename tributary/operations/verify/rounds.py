@@ -169,13 +169,14 @@ class VerifyKeeper:
         with link.connect() as reader, link.connect() as writer:
             with link.engine.snapshot(reader):
                 tables = read_source_tables(link.source, reader)
-                unseen = unseen_tables(link, reader, tables, known)
+                left_out = link.read_all_left_out()
+                unseen = unseen_tables(link, reader, {*tables, *left_out}, known)
             for gone in known.keys() - tables.keys() - unseen:
                 self._files.remove(gone)
             for name in sorted(unseen if wanted.tables is None else unseen & {*wanted.tables}):
                 found[name] = replace(known.get(name) or Verification(name), problem=UNSEEN, looked_us=_now())
                 self._files.write(found[name])
-            excused = self._excused(link)
+            excused = self._excused(link, left_out)
             silver = _silver(link)
             looked = {name: one.looked_us for name, one in known.items()}
             for name, table in sorted(tables.items(), key=lambda each: (looked.get(each[0], 0), each[0])):
@@ -196,9 +197,9 @@ class VerifyKeeper:
                 self._files.write(found[name])
         return found
 
-    def _excused(self, link: SourceLink) -> Mapping[TableName, str]:
+    def _excused(self, link: SourceLink, left_out: Mapping[TableName, str]) -> Mapping[TableName, str]:
         """Return the tables that are known not to follow their source now, with the reason."""
-        found = {name: f"it is left out: {reason}" for name, reason in link.read_all_left_out().items()}
+        found = {name: f"it is left out: {reason}" for name, reason in left_out.items()}
         found |= dict.fromkeys(link.read_paused(), "it is paused, so it is behind its source")
         found |= {
             name: "it is blocked, so it is behind its source"
