@@ -9,21 +9,17 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_app.columns.table_columns import merge
 from spark_app.hudi.hudi_table import HudiTable
 from spark_app.positions.postgres import PostgresLog
 from spark_app.table.table_ingest import TableIngest
 from spark_app.wire import decode, forms
 from spark_app.wire.form import DeclaredForm, LearnedForm
-from spark_app.wire.schema_version import columns_of
-from spark_app.wire.schema_versions import SchemaVersions
 from tests.spark_app.debezium import TOPIC, SourceTable, event_row
+from tests.spark_app.decoded import decoded
 from tests.spark_app.memory_source import MemorySource
 from tests.spark_app.numbered_schemas import MARK, NumberedSchemas, framed
 from tests.spark_app.test_recorded_events import apply_all
-from tests.spark_app.typed_frames import event_frame
 from tributary.contract.lake import TablePolicy
-from tributary.contract.source import Events
 
 
 @pytest.fixture
@@ -138,17 +134,9 @@ WITHOUT_SCHEMAS = [
 def test_an_event_that_cannot_be_read_has_the_reason_that_its_form_gives(
     spark: SparkSession, sent: Sequence[tuple[bytes | None, bytes, str | None]], policy: TablePolicy
 ) -> None:
-    rows = [
-        (TOPIC, 0, offset, None, key and bytearray(key), bytearray(value), None, None)
-        for offset, (key, value, _) in enumerate(sent)
-    ]
-    events = event_frame(spark, rows)
-    versions = SchemaVersions(policy, Events(), PostgresLog())
-    versions.learn(events)
-    columns = merge(None, [columns_of(version) for version in versions.known])
-    assert columns is not None
+    _, changes = decoded(spark, TOPIC, [(key, value) for key, value, _ in sent], policy)
 
-    found = decode.decode(events, versions.known, columns, PostgresLog()).orderBy("offset").collect()
+    found = changes.orderBy("offset").collect()
 
     reasons = [(key, value, change["reason"]) for (key, value, _), change in zip(sent, found, strict=True)]
     assert reasons == sent

@@ -8,17 +8,12 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from spark_app.columns.table_columns import merge
-from spark_app.positions.postgres import PostgresLog
 from spark_app.steps.held import Held
 from spark_app.table.quarantine import quarantined
 from spark_app.wire import decode
 from spark_app.wire.reasons import MISMATCH, REASONS
-from spark_app.wire.schema_version import columns_of
-from spark_app.wire.schema_versions import SchemaVersions
-from tests.spark_app.typed_frames import event_frame
+from tests.spark_app.decoded import decoded
 from tributary.contract.lake import TablePolicy
-from tributary.contract.source import Events
 
 TOPIC = "shop.web.public.things"
 PLACEHOLDER = "__debezium_unavailable_value"
@@ -30,16 +25,7 @@ CONNECT = {"id": "int64", "number": "int32", "price": "boolean", "text": "string
 def messages_of(
     spark: SparkSession, values: Sequence[bytes], policy: TablePolicy, key: bytes | None = None
 ) -> list[tuple[str, str]]:
-    rows = [
-        (TOPIC, 0, offset, None, key and bytearray(key), bytearray(value), None, None)
-        for offset, value in enumerate(values)
-    ]
-    events = event_frame(spark, rows)
-    versions = SchemaVersions(policy, Events(), PostgresLog())
-    versions.learn(events)
-    columns = merge(None, [columns_of(version) for version in versions.known])
-    assert columns is not None
-    changes = decode.decode(events, versions.known, columns, PostgresLog())
+    events, changes = decoded(spark, TOPIC, [(key, value) for value in values], policy)
     held = Held.in_cache(changes)
     aside = quarantined(events, decode.undecoded(held.rows), decode.unfilled(held.rows))
     found = {row["offset"]: row for row in aside.collect()}
