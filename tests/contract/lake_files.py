@@ -91,8 +91,29 @@ ALERTS = some(
         },
         port=st.integers(1, 65535),
         security=st.sampled_from(["starttls", "tls", "none"]),
+    )
+    | some(
+        {
+            "host": st.just("mail.example"),
+            "sender": ADDRESSES,
+            "recipients": st.lists(ADDRESSES, min_size=1, max_size=2, unique=True),
+            "user": PLAIN,
+            "password_env": VARIABLES,
+        },
+        security=st.sampled_from(["starttls", "tls"]),
     ),
 )
+LAKE = some(
+    {"name": LAKE_NAMES},
+    max_event_mb=st.integers(1, 512),
+    acceleration=st.sampled_from(["auto", "off", "required"]),
+    hash_salt_env=VARIABLES,
+)
+PORTS = [f"{service}_port" for service in ("postgres", "mariadb", "kafka", "connect", "s3", "apicurio")] + [
+    "dynamodb_port",
+    "kinesis_port",
+]
+LOCAL = some({}, item_disorder=st.booleans(), spark_memory=st.sampled_from(["1500m", "3g"]))
 
 
 VERIFY = some(
@@ -193,15 +214,14 @@ def lake_files(draw: st.DrawFn) -> dict[str, Any]:
         for table in draw(st.lists(PLAIN.filter(lambda table: len(table) < 3), max_size=2, unique=True)):
             entry = some({}, **POLICIES, key=COLUMNS, partition_by=PARTITIONS, **HIDDEN)
             tables[str(TableName(name, schema, table))] = draw(entry)
-    ports = draw(st.lists(st.integers(1, 65535), min_size=5, max_size=5, unique=True))
-    names = ("postgres_port", "kafka_port", "connect_port", "s3_port", "apicurio_port")
-    local = {name: port for name, port in zip(names, ports, strict=True) if draw(st.booleans())}
+    ports = draw(st.lists(st.integers(1, 65535), min_size=len(PORTS), max_size=len(PORTS), unique=True))
+    local = draw(LOCAL) | {name: port for name, port in zip(PORTS, ports, strict=True) if draw(st.booleans())}
     derived = draw(DERIVED) if draw(st.booleans()) and "derived" not in sources else {}
     writes_avro = any(source.get("format") == "avro" for source in sources.values()) or any(
         table.get("topic_format") == "avro" for table in derived.values()
     )
     return {
-        "lake": {"name": draw(LAKE_NAMES)},
+        "lake": draw(LAKE),
         **({"registry": draw(registries())} if writes_avro or draw(st.booleans()) else {}),
         "source": sources,
         **({"defaults": draw(some({}, **POLICIES))} if draw(st.booleans()) else {}),

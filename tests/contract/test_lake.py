@@ -26,6 +26,7 @@ from tributary.contract.lake import (
     Defaults,
     Lake,
     LakeFileError,
+    LakeSection,
     Local,
     TablePolicy,
     parse_lake,
@@ -101,6 +102,13 @@ def test_a_value_out_of_its_bounds_is_refused_with_them(file: dict[str, Any], da
     file.setdefault(section, {})[key] = value
     error = _assert_refused(file, (section, key), found=str(value))
     assert bound in str(error.expected)
+
+
+@given(lake_files())
+def test_every_variable_with_a_secret_is_known_wherever_the_file_names_it(file: dict[str, Any]) -> None:
+    values = {path: _at(file, path) for path in _paths_of_values(file)}
+    named = {text for path, text in values.items() if path[-1].endswith("_env") and isinstance(text, str)}
+    assert parse_lake(toml(file)).secret_variables == named
 
 
 @given(lake_files())
@@ -435,7 +443,7 @@ def _file_of(lake: Lake) -> dict[str, Any]:
         for name, entry in lake.tables
     }
     return {
-        "lake": {"name": lake.name},
+        "lake": {key: value for key in LakeSection.model_fields if (value := getattr(lake, key)) is not None},
         "source": sources,
         "defaults": {key: _text(value) for key, value in lake.defaults},
         "table": tables,

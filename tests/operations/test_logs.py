@@ -115,14 +115,20 @@ def test_the_end_of_a_log_has_no_secret_of_the_state_folder_and_no_half_line(
         '[lake]\nname = "shop"\n[source.web]\nengine = "postgres"\ndatabase = "shop"\ntables = ["public.*"]\n'
         '[source.web.connection]\nhost = "h"\nadmin_user = "a"\nadmin_password_env = "WEB_ADMIN"\n'
         '[alerts]\nwebhook_env = "HOOK"\n'
+        '[registry]\nkind = "confluent"\naddress = "http://a:1"\nuser = "u"\npassword_env = "REGISTRY"\n'
     )
     monkeypatch.setenv("WEB_ADMIN", "of the administrator")
     monkeypatch.setenv("HOOK", "https://chat.example/very-secret")
+    monkeypatch.setenv("REGISTRY", "of the registry")
     state = StateFolder(tmp_path)
     state.create()
     settings = choose_settings(state, "shop", {}, frozenset())
     secrets = known_secrets(lake, settings)
-    assert len(secrets) == 9
+    own = settings.secrets
+    derived = {own.hash_salt, own.mariadb_admin, own.replication_password("web")}
+    generated = {getattr(own, name) for name in type(own).model_fields} | derived
+    in_variables = {"of the administrator", "https://chat.example/very-secret", "of the registry"}
+    assert set(secrets) == {secret.get_secret_value() for secret in generated} | in_variables
     lines = [f"2026-11-27 07:38:44,000 INFO  [main] found {secret} here" for secret in secrets]
     state.log("kafka").write_text("\n".join(["x" * 2000, *lines]) + "\n")
 

@@ -7,11 +7,17 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from tributary.contract.entries import Duration, Entry, Host, Names, Port, Problem, matching
+from tributary.contract.entries import (
+    Duration,
+    Entry,
+    EnvironmentVariable,
+    Host,
+    Names,
+    Port,
+    Problem,
+    matching,
+)
 
-EnvironmentVariable = Annotated[
-    str, matching(r"[A-Za-z_][A-Za-z0-9_]*", "the name of an environment variable that holds the secret")
-]
 MailAddress = Annotated[str, matching(r"[^@\s<>,;]+@[^@\s<>,;]+", "an e-mail address")]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from typing import Annotated, NamedTuple
 
@@ -79,6 +79,10 @@ Port = Annotated[int, Field(ge=1, le=65535)]
 Host = Annotated[str, matching(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?", "a host name or an IPv4 address")]
 
 
+EnvironmentVariable = Annotated[
+    str, matching(r"[A-Za-z_][A-Za-z0-9_]*", "the name of an environment variable that holds the secret")
+]
+"""The name of such an entry ends with `_env`, so that `secret_variables_in` finds it."""
 SecretArn = Annotated[
     str,
     matching(
@@ -93,6 +97,18 @@ KeyArn = Annotated[
         "the ARN of a KMS key, with key/ and not alias/",
     ),
 ]
+
+
+def secret_variables_in(value: object) -> Iterator[str]:
+    """Yield the environment variables that hold secrets, as an entry and those within it name them."""
+    if isinstance(value, tuple):
+        for part in value:
+            yield from secret_variables_in(part)
+    if isinstance(value, Entry):
+        for name, part in value:
+            if name.endswith("_env") and isinstance(part, str):
+                yield part
+            yield from secret_variables_in(part)
 
 
 def toml_key(key: str) -> str:

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
-from tributary.contract.entries import Entry, Problem, matching
-from tributary.contract.source import EnvironmentVariable
+from tributary.contract.entries import Entry, EnvironmentVariable, Problem, matching
 
 RegistryKind = Literal["apicurio", "confluent", "glue"]
 

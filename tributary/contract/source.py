@@ -11,6 +11,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr
 
 from tributary.contract.entries import (
     Entry,
+    EnvironmentVariable,
     Host,
     KeyArn,
     Port,
@@ -51,9 +52,6 @@ def _patterns(texts: tuple[str, ...]) -> tuple[str, ...]:
 
 PatternTexts = Annotated[
     tuple[Annotated[str, AfterValidator(_pattern)], ...], BeforeValidator(as_tuple), AfterValidator(_patterns)
-]
-EnvironmentVariable = Annotated[
-    str, matching(r"[A-Za-z_][A-Za-z0-9_]*", "the name of an environment variable that holds the password")
 ]
 
 

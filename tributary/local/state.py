@@ -9,7 +9,7 @@ import random
 import secrets
 import socket
 from base64 import urlsafe_b64encode
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from uuid import uuid4
@@ -83,6 +83,12 @@ class Secrets(_Value):
     def mariadb_admin(self) -> SecretStr:
         key = self.replication.get_secret_value().encode()
         return SecretStr(hmac.digest(key, b"administrator of MariaDB", "sha256").hex())
+
+    def all_of(self, sources: Iterable[str]) -> Iterator[SecretStr]:
+        """Yield every secret of the folder, also those that are derived, for these sources."""
+        yield from (getattr(self, name) for name in type(self).model_fields)
+        yield from (self.hash_salt, self.mariadb_admin)
+        yield from map(self.replication_password, sources)
 
     @field_serializer("*", when_used="json")
     def _reveal_in_the_settings_file(self, value: SecretStr) -> str:

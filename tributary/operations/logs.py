@@ -64,7 +64,7 @@ class Redaction:
 
 
 _NAMES = (
-    r"pass(?:word|wd|phrase)?|pwd|secret|token|api[_-]?key"
+    r"pass(?:word|wd|phrase)?|pwd|secret|token|salt|api[_-]?key"
     r"|access[_-]?key(?:[_-]?id)?|secret[_-]?key|credentials?"
 )
 _SECRETS = (
@@ -88,20 +88,9 @@ def known_secrets(lake: Lake, settings: LocalSettings | None) -> tuple[str, ...]
     """Return the secrets of the state folder, and those in the environment that the lake file names."""
     found: list[str] = []
     if settings is not None:
-        secrets = settings.secrets
-        found += [getattr(secrets, name).get_secret_value() for name in type(secrets).model_fields]
-        found.append(secrets.mariadb_admin.get_secret_value())
-        found += [secrets.replication_password(source.name).get_secret_value() for source in lake.sources]
-    variables = [
-        variable
-        for source in lake.sources
-        if (own := source.connection) is not None
-        for variable in (own.password_env, own.admin_password_env)
-    ]
-    if lake.alerts is not None:
-        variables.append(lake.alerts.webhook_env)
-        variables.append(None if lake.alerts.smtp is None else lake.alerts.smtp.password_env)
-    found += [os.environ.get(variable, "") for variable in variables if variable is not None]
+        secrets = settings.secrets.all_of(source.name for source in lake.sources)
+        found += [secret.get_secret_value() for secret in secrets]
+    found += [os.environ.get(variable, "") for variable in lake.secret_variables]
     return tuple(found)
 
 
