@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from spark_app.wire.connect_schema import WRITTEN_AS_BASE64, WRITTEN_AS_NUMBER
-from spark_app.wire.lake_types import MAX_DECIMAL_PRECISION
+from spark_app.wire.decimals import MAX_DECIMAL_PRECISION
 from tributary.contract.errors import TributaryError
 
 Json = Mapping[str, Any]

@@ -30,6 +30,7 @@ from spark_app.positions.postgres import PostgresLog
 from spark_app.wire import decode
 from spark_app.wire.connect_schema import SOURCE_SCALE, SOURCE_TYPE, ConnectSchema
 from spark_app.wire.json_with_schemas import read_schema_version
+from spark_app.wire.record_key import record_key
 from spark_app.wire.schema_version import SchemaTexts, SchemaVersion, columns_of
 from tests.spark_app.debezium import SentEvent, SourceTable, event_row
 from tests.spark_app.typed_frames import event_frame
@@ -71,7 +72,7 @@ def test_a_record_key_is_the_json_of_its_columns_without_commas(
 ) -> None:
     columns = TableColumns(((name, data_type), ("other", IntegerType())), (name, "other"))
     rows = spark.createDataFrame([(value, 5) for value in values], columns.row_type)
-    key = decode._record_key(F.struct(*rows.columns), columns)
+    key = record_key(F.struct(*rows.columns), columns)
     found = [row[0] for row in rows.select(key).collect()]
     assert found == [" ".join(map(_without_commas, ({name: value}, {"other": 5}))) for value in values]
 
