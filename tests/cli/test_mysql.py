@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from connectors.engines.binlog.preflight import read_server
+from connectors.engines.binlog.catalog import read_server
 from connectors.engines.binlog.session import Session, execute
 from tests.cli.binlog_lakes import (
     LAKE_TABLES,

@@ -9,11 +9,10 @@ from typing import Any
 
 import pytest
 
+from connectors.engines.binlog.catalog import ServerFacts, TableFacts
 from connectors.engines.binlog.names import MAX_USER, connector_user, server_id
 from connectors.engines.binlog.preflight import (
-    ServerFacts,
     ServerNotReady,
-    TableFacts,
     _warnings_of_server,
     judge_existing,
     judge_server,

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from connectors.engines.binlog.catalog import read_log_status, read_tables
 from connectors.engines.binlog.names import connector_user, signal_table
-from connectors.engines.binlog.preflight import ServerNotReady, read_log_status, read_tables
+from connectors.engines.binlog.preflight import ServerNotReady
 from connectors.engines.binlog.preparation import setup_script
 from connectors.engines.binlog.prepared_check import missing_preparation_query
 from connectors.engines.binlog.session import Session, execute, rows_of

@@ -10,6 +10,7 @@ from dataclasses import replace
 import psycopg
 import pytest
 
+from connectors.engines.binlog import catalog
 from connectors.engines.binlog import preflight as binlog
 from connectors.engines.definitions import SilentChanges, silent_changes
 from connectors.engines.engine import NotReadable
@@ -240,7 +241,7 @@ def test_a_table_is_left_out_if_its_hidden_columns_are_its_key_or_not_there(way:
 
 @pytest.mark.parametrize("way", ["leave_out", "mask", "hash"])
 def test_the_same_holds_for_mysql(way: str) -> None:
-    facts = binlog.TableFacts(
+    facts = catalog.TableFacts(
         "shop",
         "orders",
         engine="InnoDB",
@@ -260,7 +261,7 @@ def test_the_same_holds_for_mysql(way: str) -> None:
         )
         (source,) = lake.sources
         assert isinstance(source, BinlogSource)
-        server = binlog.ServerFacts("9.7.4", {})
+        server = catalog.ServerFacts("9.7.4", {})
         found = binlog.judge_tables(lake, source, [facts], server, MySqlEngine.rules)
         return " ".join(str(problem) for each in found.left_out for problem in each.problems)
 

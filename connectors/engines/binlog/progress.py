@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from connectors.engines.binlog.catalog import read_log_status
 from connectors.engines.binlog.gtids import GtidSet, read_gtids
-from connectors.engines.binlog.preflight import read_log_status
 from connectors.engines.binlog.preparation import heartbeat_statement
 from connectors.engines.binlog.session import Session, execute, rows_of
 from connectors.engines.database_log import DatabaseLog

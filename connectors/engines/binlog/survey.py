@@ -6,8 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import pymysql
 
-from connectors.engines.binlog import preflight
-from connectors.engines.binlog.preflight import ORDINARY
+from connectors.engines.binlog.catalog import ORDINARY, read_server, read_tables
 from connectors.engines.binlog.reading import NOT_THE_SYSTEMS, TABLES_WITH_ROWS
 from connectors.engines.binlog.session import Session, rows_of, told_by
 from connectors.engines.binlog.sql import identifier
@@ -23,7 +22,7 @@ _WITH_TEXT = (
 def survey(session: Session, database: str) -> Survey:
     """Read the tables of one database, or of all, with about how many rows each has."""
     rows = {(row["db"], row["tbl"]): row["about"] for row in rows_of(session, _ROWS)}
-    server = preflight.read_server(session)
+    server = read_server(session)
     tables = tuple(
         SurveyedTable(
             schema=facts.schema,
@@ -38,7 +37,7 @@ def survey(session: Session, database: str) -> Survey:
             ),
             has_text=tuple(column for column, kind in facts.types.items() if kind in _WITH_TEXT),
         )
-        for facts in preflight.read_tables(session)
+        for facts in read_tables(session)
         if database in ("", facts.schema) and facts.kind == ORDINARY
     )
     grants = [next(iter(row.values())) for row in rows_of(session, "SHOW GRANTS")]

@@ -18,7 +18,7 @@ from connectors.engines.postgres.names import (
     signal_table,
 )
 from connectors.engines.postgres.not_ready import PostgresNotReady
-from connectors.engines.postgres.preparation import PRINTING, schemas_published_whole
+from connectors.engines.postgres.role import PRINTING
 from connectors.engines.postgres.row_filters import (
     OLDEST_VERSION_WITH_FILTERS,
     filters_mark,
@@ -26,6 +26,7 @@ from connectors.engines.postgres.row_filters import (
 )
 from connectors.engines.postgres.table_check import PostgresFindings, judge_existing, judge_tables
 from connectors.engines.postgres.table_facts import TableFacts, is_readable, read_tables, with_ancient_columns
+from connectors.engines.postgres.taken_tables import schemas_published_whole
 from tributary.contract.engines.postgres import PostgresSource
 from tributary.contract.lake import Lake
 from tributary.contract.remedies import BringUp, RemedyOrText, TakeSnapshot

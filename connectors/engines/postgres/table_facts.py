@@ -10,7 +10,7 @@ import psycopg
 from psycopg import sql
 from psycopg.rows import dict_row
 
-from connectors.engines.postgres.preparation import INEXACT
+from connectors.engines.postgres.taken_tables import INEXACT
 from tributary.contract.engines.postgres import PostgresSource
 from tributary.contract.lake import Lake
 from tributary.contract.patterns import OWN_SCHEMA

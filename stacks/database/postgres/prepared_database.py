@@ -9,14 +9,9 @@ from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from connectors.engines.postgres.names import publication, replication_slot, replication_user
-from connectors.engines.postgres.preparation import (
-    later_statements,
-    left_out_query,
-    patterns_without_table_query,
-    removal_statements,
-    setup_statements,
-    unpublished_tables_query,
-)
+from connectors.engines.postgres.preparation import later_statements, removal_statements, setup_statements
+from connectors.engines.postgres.publication import unpublished_tables_query
+from connectors.engines.postgres.taken_tables import left_out_query, patterns_without_table_query
 from stacks.base import TributaryStack
 from stacks.database.aurora import AuroraCluster
 from stacks.database.bootstrap_function import BootstrapFunction
