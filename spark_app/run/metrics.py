@@ -23,31 +23,22 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 from spark_app.reports import Blocked, CaughtUp, Committed, ProgressWriter, Report, StepsChosen
-from tributary.contract.aws_names import METRICS_NAMESPACE, dimension_value
+from tributary.contract.aws_names import METRICS_NAMESPACE, IngestMetric, dimension_value
 
 Unit = Literal["Count", "Seconds"]
 
 UNITS: Mapping[str, Unit] = {
-    "Freshness": "Seconds",
-    "Rows": "Count",
-    "Events": "Count",
-    "Deletes": "Count",
-    "Quarantined": "Count",
-    "CommitTime": "Seconds",
-    "Lag": "Count",
-    "Blocked": "Count",
-    "MissingClasses": "Count",
-    "NotAccelerated": "Count",
+    IngestMetric.FRESHNESS: "Seconds",
+    IngestMetric.ROWS: "Count",
+    IngestMetric.EVENTS: "Count",
+    IngestMetric.DELETES: "Count",
+    IngestMetric.QUARANTINED: "Count",
+    IngestMetric.COMMIT_TIME: "Seconds",
+    IngestMetric.LAG: "Count",
+    IngestMetric.BLOCKED: "Count",
+    IngestMetric.MISSING_CLASSES: "Count",
+    IngestMetric.NOT_ACCELERATED: "Count",
 }
-"""The metrics of a table, and one of the whole lake.
-
-Freshness   for a commit: the age that 95 % of its changes did not exceed. For a table with a backlog: the
-            time since its last progress
-Lag         events in the source that the table has not applied
-Blocked     1 if the table waits for a person, else 0
-MissingClasses  1 when a table is blocked because the running Spark or Hudi lacks a class or a member
-NotAccelerated  of the lake, at each start: 1 if the app runs plain although it may use Java, else 0
-"""
 
 DIMENSIONS = (("Lake", "Table"), ("Lake",))
 """The second set covers all tables, including those that did not exist when the alarms were created."""
@@ -90,28 +81,28 @@ def metrics_of(observed: Report | TableState) -> tuple[str, Mapping[str, float]]
     match observed:
         case StepsChosen():
             is_lacking = observed.steps == "plain" and observed.wanted != "off"
-            return OF_LAKE, {"NotAccelerated": int(is_lacking)}
+            return OF_LAKE, {IngestMetric.NOT_ACCELERATED: int(is_lacking)}
         case Committed():
             values: dict[str, float] = {
-                "Rows": observed.rows,
-                "Events": observed.events,
-                "Deletes": observed.deletes,
-                "Quarantined": observed.quarantined,
-                "CommitTime": observed.seconds,
+                IngestMetric.ROWS: observed.rows,
+                IngestMetric.EVENTS: observed.events,
+                IngestMetric.DELETES: observed.deletes,
+                IngestMetric.QUARANTINED: observed.quarantined,
+                IngestMetric.COMMIT_TIME: observed.seconds,
             }
             if observed.freshness_ms is not None:
-                values["Freshness"] = observed.freshness_ms.p95 / 1000
+                values[IngestMetric.FRESHNESS] = observed.freshness_ms.p95 / 1000
             return observed.table, values
         case Blocked():
-            lacking = {"MissingClasses": 1} if observed.is_lacking_classes else {}
-            return observed.table, {"Blocked": 1, **lacking}
+            lacking = {IngestMetric.MISSING_CLASSES: 1} if observed.is_lacking_classes else {}
+            return observed.table, {IngestMetric.BLOCKED: 1, **lacking}
         case CaughtUp():
-            return observed.table, {"Lag": 0}
+            return observed.table, {IngestMetric.LAG: 0}
         case TableState():
             return observed.table, {
-                "Lag": observed.lag,
-                "Freshness": round(observed.stuck_seconds, 3),
-                "Blocked": int(observed.is_blocked),
+                IngestMetric.LAG: observed.lag,
+                IngestMetric.FRESHNESS: round(observed.stuck_seconds, 3),
+                IngestMetric.BLOCKED: int(observed.is_blocked),
             }
     return None
 

@@ -27,7 +27,7 @@ from stacks.metrics import (
     table_metric,
 )
 from stacks.watched import RUNBOOK, Threshold, Watched
-from tributary.contract.aws_names import VerificationMetric
+from tributary.contract.aws_names import IngestMetric, VerificationMetric
 from tributary.contract.patterns import WILDCARDS
 
 SECTIONS: tuple[str, ...] = (
@@ -208,7 +208,7 @@ def _of_tables(stack: TributaryStack) -> list[Watched]:
         Watched(
             "freshness",
             "The rows of some table are too old, or, without any values, no run of the Spark app goes on.",
-            table_metric(lake, "Freshness", "Maximum"),
+            table_metric(lake, IngestMetric.FRESHNESS, "Maximum"),
             Threshold(alarms.freshness.total_seconds()),
             missing=cloudwatch.TreatMissingData.MISSING,
             silence=True,
@@ -216,7 +216,7 @@ def _of_tables(stack: TributaryStack) -> list[Watched]:
         Watched(
             "table-blocked",
             "Some table waits for a person.",
-            table_metric(lake, "Blocked", "Maximum"),
+            table_metric(lake, IngestMetric.BLOCKED, "Maximum"),
             Threshold(0, points=1, of=1),
             # A run that has ended says nothing of the table that it has left blocked.
             missing=cloudwatch.TreatMissingData.IGNORE,
@@ -224,20 +224,20 @@ def _of_tables(stack: TributaryStack) -> list[Watched]:
         Watched(
             "quarantine",
             "Events that could not be read were set aside.",
-            table_metric(lake, "Quarantined", "Sum", minutes=5),
+            table_metric(lake, IngestMetric.QUARANTINED, "Sum", minutes=5),
             Threshold(alarms.quarantined, points=1, of=1),
         ),
         Watched(
             "missing-classes",
             "A table is blocked, because this release lacks a Java class or method that the app calls.",
-            table_metric(lake, "MissingClasses", "Maximum"),
+            table_metric(lake, IngestMetric.MISSING_CLASSES, "Maximum"),
             Threshold(0, points=1, of=1),
             missing=cloudwatch.TreatMissingData.IGNORE,
         ),
         Watched(
             "not-accelerated",
             "The Spark app runs in plain PySpark, which is slower.",
-            table_metric(lake, "NotAccelerated", "Maximum"),
+            table_metric(lake, IngestMetric.NOT_ACCELERATED, "Maximum"),
             Threshold(0, points=1, of=1),
             # Each start says it once.
             missing=cloudwatch.TreatMissingData.IGNORE,

@@ -21,15 +21,15 @@ from stacks.metrics import (
     streams_here,
 )
 from stacks.watched import Graph
-from tributary.contract.aws_names import METRICS_NAMESPACE, VerificationMetric
+from tributary.contract.aws_names import METRICS_NAMESPACE, IngestMetric, VerificationMetric
 
 _TABLES = (
-    ("How old are the rows? (seconds)", "Freshness", "Maximum"),
-    ("Events that are not applied yet", "Lag", "Maximum"),
-    ("Events applied", "Events", "Sum"),
-    ("Events set aside", "Quarantined", "Sum"),
-    ("Blocked tables", "Blocked", "Maximum"),
-    ("A commit (seconds)", "CommitTime", "p95"),
+    ("How old are the rows? (seconds)", IngestMetric.FRESHNESS, "Maximum"),
+    ("Events that are not applied yet", IngestMetric.LAG, "Maximum"),
+    ("Events applied", IngestMetric.EVENTS, "Sum"),
+    ("Events set aside", IngestMetric.QUARANTINED, "Sum"),
+    ("Blocked tables", IngestMetric.BLOCKED, "Maximum"),
+    ("A commit (seconds)", IngestMetric.COMMIT_TIME, "p95"),
 )
 _VERIFIED = (
     ("Rows that differ from the source", VerificationMetric.DIFFERING_ROWS, "Maximum"),

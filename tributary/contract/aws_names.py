@@ -33,6 +33,33 @@ def dimension_value(text: str) -> str:
     return text.encode("ascii", "backslashreplace").decode("ascii")
 
 
+class IngestMetric:
+    """The metrics that the Spark app sends of a table, and one of the whole lake.
+
+    FRESHNESS        for a commit: the age that 95 % of its changes did not exceed. For a table with a
+                     backlog: the time since its last progress
+    ROWS, EVENTS     of a commit: the rows that it wrote, and the events that it applied
+    DELETES          of a commit: the rows that it deleted
+    QUARANTINED      of a commit: the events that it set aside
+    COMMIT_TIME      the seconds of a commit
+    LAG              the events in the source that the table has not applied
+    BLOCKED          1 if the table waits for a person, else 0
+    MISSING_CLASSES  1 when a table is blocked because the running Spark or Hudi lacks a class or a member
+    NOT_ACCELERATED  of the lake, at each start: 1 if the app runs plain although it may use Java, else 0
+    """
+
+    FRESHNESS = "Freshness"
+    ROWS = "Rows"
+    EVENTS = "Events"
+    DELETES = "Deletes"
+    QUARANTINED = "Quarantined"
+    COMMIT_TIME = "CommitTime"
+    LAG = "Lag"
+    BLOCKED = "Blocked"
+    MISSING_CLASSES = "MissingClasses"
+    NOT_ACCELERATED = "NotAccelerated"
+
+
 class VerificationMetric:
     """The metrics of a verification, of each table and of the whole lake.
 

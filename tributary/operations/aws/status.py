@@ -9,7 +9,7 @@ from itertools import islice
 
 from spark_app.run.outcome import Outcome
 from tributary.contract.acceleration import ChosenSteps
-from tributary.contract.aws_names import METRICS_NAMESPACE, Output
+from tributary.contract.aws_names import METRICS_NAMESPACE, IngestMetric, Output
 from tributary.contract.table_name import NotATableName, TableName
 from tributary.local.left_out import LeftOutTable
 from tributary.operations.aws.connectors import Connector, read_connectors
@@ -32,7 +32,7 @@ from tributary.operations.verify.record import Verification
 from tributary.operations.verify.view import is_different
 
 _SHOWN_JOBS = 5
-_FRESHNESS, _LAG = "Freshness", "Lag"
+_FRESHNESS, _LAG = IngestMetric.FRESHNESS, IngestMetric.LAG
 _KAFKA_NAMESPACE, _SINK_LAG = "AWS/Kafka", "SumOffsetLag"
 
 
