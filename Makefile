@@ -20,6 +20,7 @@ FORMATTER_LOCK := tributary/artifacts/java_formatter.lock.json
 HADOOP := $(VENV)/.hadoop
 HADOOP_LOCK := tests/aws/yarn/hadoop.lock.json
 LOCKS := connectors/plugins.lock.json tributary/artifacts/compiler.lock.json connectors/connect-classes.lock.json tributary/local/services.lock.json spark_app/jars.lock.json spark_app/emr-jars.lock.json
+FUNCTION_REQUIREMENTS := $(basename $(wildcard stacks/functions/*/requirements.in))
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-input
 
 .PHONY: help
@@ -111,7 +112,7 @@ cdk: $(CDK) ## install the CDK's command as .venv/bin/cdk, for `.venv/bin/cdk de
 .PHONY: lock
 lock: $(INSTALLED) ## update every pinned version and checksum as far as the .in files and the lock files allow
 	@$(PIP_INSTALL) --require-hashes -r requirements-lock.txt
-	@for name in requirements requirements-dev requirements-build requirements-lock requirements-checkov requirements-examples tributary/artifacts/java-requirements tributary/artifacts/registry-java-requirements spark_app/requirements stacks/analytics/requirements stacks/verification/requirements tributary/superset/requirements stacks/functions/topics/requirements stacks/functions/database_check/requirements stacks/functions/sqlserver_bootstrap/requirements stacks/functions/rotation/requirements tributary/local/items/requirements; do \
+	@for name in requirements requirements-dev requirements-build requirements-lock requirements-checkov requirements-examples tributary/artifacts/java-requirements tributary/artifacts/registry-java-requirements spark_app/requirements stacks/analytics/requirements stacks/verification/requirements tributary/superset/requirements $(FUNCTION_REQUIREMENTS) tributary/local/items/requirements; do \
 		$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-annotate \
 			--no-emit-package odfpy --no-header --no-emit-index-url --no-emit-find-links $$name.in -o $$name.txt; done
 	@$(BIN)/python -m tributary.artifacts.renew $(LOCKS) $(FORMATTER_LOCK) $(HADOOP_LOCK)
@@ -175,10 +176,9 @@ $(BROWSER): tests/browser/package.json tests/browser/package-lock.json tests/bro
 	fi
 	@touch $@
 
-$(FETCHED): $(INSTALLED) $(LOCKS) spark_app/requirements.txt stacks/functions/topics/requirements.txt stacks/functions/database_check/requirements.txt stacks/functions/sqlserver_bootstrap/requirements.txt stacks/functions/rotation/requirements.txt tributary/artifacts/java-requirements.txt tributary/artifacts/registry-java-requirements.txt tributary/local/items/requirements.txt tributary/local/items/package-lock.json
+$(FETCHED): $(INSTALLED) $(LOCKS) spark_app/requirements.txt $(FUNCTION_REQUIREMENTS:=.txt) tributary/artifacts/java-requirements.txt tributary/artifacts/registry-java-requirements.txt tributary/local/items/requirements.txt tributary/local/items/package-lock.json
 	@$(BIN)/python -m tributary.artifacts $(LOCKS) --wheels spark_app/requirements.txt \
-		--function stacks/functions/topics/requirements.txt --function stacks/functions/database_check/requirements.txt \
-		--function stacks/functions/sqlserver_bootstrap/requirements.txt --function stacks/functions/rotation/requirements.txt \
+		$(patsubst %,--function %.txt,$(FUNCTION_REQUIREMENTS)) \
 		--packages tributary/local/items/requirements.txt --npm tributary/local/items
 	@touch $@
 

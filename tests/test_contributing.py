@@ -10,6 +10,7 @@ import yaml
 
 ROOT = Path(__file__).parents[1]
 GUIDE = (ROOT / "CONTRIBUTING.md").read_text()
+ARCHITECTURE = (ROOT / "docs" / "architecture.md").read_text()
 WORKFLOW = ROOT / ".github" / "workflows" / "ci.yml"
 HOOKS = ROOT / ".pre-commit-config.yaml"
 
@@ -25,10 +26,12 @@ def test_every_path_that_the_guide_names_exists() -> None:
     assert {name for name, path in there.items() if not path.exists()} == set()
 
 
-def test_every_room_is_in_the_guide() -> None:
+@pytest.mark.parametrize("page", [GUIDE, ARCHITECTURE], ids=["CONTRIBUTING.md", "architecture.md"])
+def test_every_room_is_in_the_guides(page: str) -> None:
     rooms = {path.parent.relative_to(ROOT) for path in ROOT.glob("*/__init__.py")} - {Path("tests")}
     rooms |= {path.parent.relative_to(ROOT) for path in ROOT.glob("tributary/*/__init__.py")}
-    assert {str(room) for room in rooms - {Path("tributary")} if f"`{room}/`" not in GUIDE} == set()
+    named = set(re.findall(r"(?:^|`)((?:\w+/)+)", page, re.MULTILINE))
+    assert {str(room) for room in rooms - {Path("tributary")} if f"{room}/" not in named} == set()
 
 
 @pytest.mark.parametrize("file", [ROOT / "CONTRIBUTING.md", WORKFLOW], ids=lambda file: file.name)
@@ -54,10 +57,8 @@ def test_the_hooks_run_the_checks_of_make_lint() -> None:
 def test_the_workflow_runs_on_the_python_of_the_project() -> None:
     jobs = yaml.safe_load(WORKFLOW.read_text())["jobs"]
     assert jobs.keys() == {"lint", "test", "long", "examples", "synth", "diff"}
-    versions = {
-        step["with"]["python-version"]
-        for job in jobs.values()
-        for step in job["steps"]
-        if step.get("uses", "").startswith("actions/setup-python")
-    }
-    assert versions == {"3.11"}
+    assert {
+        job for job, of in jobs.items() if {"uses": "./.github/actions/setup"} not in of["steps"]
+    } == set()
+    steps = yaml.safe_load((ROOT / ".github/actions/setup/action.yml").read_text())["runs"]["steps"]
+    assert [step["with"]["python-version"] for step in steps if "setup-python" in step["uses"]] == ["3.11"]

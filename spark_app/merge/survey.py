@@ -66,7 +66,7 @@ class Survey:
     """What a batch holds.
 
     inserted         creates and reads
-    has_unavailable  whether some update does not know all its values (unchanged TOAST)
+    has_unavailable  whether some update does not know all its values: it left some unchanged
     has_moved        whether some change is half of a changed primary key
     """
 

@@ -109,7 +109,7 @@ class BatchApplier:
 
         There is no commit if there are no such events, or while no event shows a table's columns. A key
         change is one change with two events. If the ranges hold only one of the two, they end before it,
-        because the row's unchanged TOAST values are in the old key's row.
+        because the values that the update left out are in the old key's row.
 
         Raises `SchemaConflict`, `UnsupportedType`, `NotAPartitionColumn`, `SourceRewound` or
         `QuarantineLimitReached` if a person has to decide."""

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from connectors.engines.registry import ENGINES
+from tributary.contract.engines.registry import SOURCES
 
 PROJECT = Path(__file__).parents[2]
 
 WORDS = (
-    *("lsn", "slot", "slots", "publication", "publications", "wal", "pgoutput", "psycopg"),
+    *("lsn", "slot", "slots", "publication", "publications", "wal", "pgoutput", "psycopg", "toast"),
     *("gtid", "binlog", "pymysql", "innodb"),
     *("pymssql", "sqlcmd", "seqval"),
 )
@@ -82,6 +82,8 @@ ONLY_REGISTRIES_IMPORT = {
     ),
     "spark_app.positions.postgres": ("spark_app/positions/registry.py",),
     "stacks.database.postgres": ("stacks/database/registry.py",),
+    "tributary.contract.engines.dynamodb": ("tributary/contract/engines/registry.py",),
+    "spark_app.positions.dynamodb": ("spark_app/positions/registry.py",),
 }
 """Modules outside the engine's own folders that may import its modules."""
 
@@ -131,7 +133,7 @@ def test_every_room_that_may_use_the_words_does(room: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ['source.engine == "postgres"', 'engine in ("postgres", "x")', 'match e:\n case "postgres": pass']
+    "text", ['source.engine == "dynamodb"', 'engine in ("postgres", "x")', 'match e:\n case "postgres": pass']
 )
 def test_a_question_for_an_engine_is_found(text: str) -> None:
     assert list(questions_for_an_engine(text)) == [1 + text.count("\n")]
@@ -148,7 +150,7 @@ def questions_for_an_engine(text: str) -> Iterator[int]:
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Compare | ast.MatchValue):
             constants = [part.value for part in ast.walk(node) if isinstance(part, ast.Constant)]
-            if any(isinstance(constant, str) and constant in ENGINES for constant in constants):
+            if any(isinstance(constant, str) and constant in SOURCES for constant in constants):
                 yield node.lineno
 
 

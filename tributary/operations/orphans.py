@@ -226,7 +226,7 @@ def keep(of: LakeWithOrphans, tables: Sequence[str]) -> tuple[TableName, ...]:
         raise NotAnOrphan(
             "The removal of a table has begun, so it cannot be kept",
             where=str(interrupted[0].table),
-            remedy="Remove it to the end with tributary orphans remove.",
+            remedy="Remove the orphan again, so that its removal ends.",
         )
     for one in new:
         of.storage.decisions.write(_decided(of, one, "kept"))
