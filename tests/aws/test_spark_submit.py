@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import replace
+from typing import get_args
 
 import pytest
 
 from connectors.deployment import MskIamKafka
-from spark_app.main import _parser
+from spark_app.main import COMMANDS
+from spark_app.run.arguments import parse_arguments
 from spark_app.sources.kafka import MSK_IAM
 from tributary.aws.spark_submit import (
     HUDI_JAR,
     ICEBERG_JAR,
     Addresses,
+    Command,
     ErasureAddresses,
     Job,
     app_arguments,
@@ -23,6 +26,7 @@ from tributary.aws.spark_submit import (
 from tributary.contract.aws import Aws, Connect, OtherSink, Processing
 from tributary.contract.aws_names import Output
 from tributary.contract.errors import TributaryError
+from tributary.contract.table_name import TableName
 
 AWS = Aws(region="eu-west-1")
 OUTPUTS = {
@@ -60,15 +64,19 @@ def confs(arguments: tuple[str, ...]) -> dict[str, str]:
     return dict(pair.split("=", 1) for pair in pairs)
 
 
+def test_the_app_has_each_command_of_a_job() -> None:
+    assert COMMANDS.keys() == {*get_args(Command)}
+
+
 @pytest.mark.parametrize("job", JOBS, ids=str)
 def test_the_app_understands_the_arguments_of_every_job(job: Job) -> None:
-    options = _parser().parse_args(app_arguments(job, ADDRESSES))
-    assert (options.command, tuple(options.tables)) == (job.command, job.tables)
+    options = parse_arguments(app_arguments(job, ADDRESSES))
+    assert (options.command, options.named) == (job.command, {*map(TableName.parse, job.tables)})
     assert options.kafka == "b-1.shop:9098,b-2.shop:9098"
     assert (options.silver, options.quarantine) == ("s3://shop-silver", "s3://shop-quarantine")
-    assert options.msk_iam
-    assert getattr(options, "follow", False) == job.follow
-    assert getattr(options, "since_snapshot", False) == job.since_snapshot
+    assert options.is_on_aws
+    assert MSK_IAM.items() <= options.kafka_client.items()
+    assert (options.follow, options.since_snapshot) == (job.follow, job.since_snapshot)
 
 
 @pytest.mark.parametrize("job", JOBS, ids=str)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import typer
 
-from spark_app.main import _parser
+from spark_app.run.arguments import parse_arguments
 from tributary.cli.commands.ingest import events_source
 
 
@@ -24,7 +24,7 @@ from tributary.cli.commands.ingest import events_source
 def test_a_source_is_passed_on_whole(told: str, meant: str) -> None:
     required = ["--lake", "l", "--silver", "s", "--quarantine", "q"]
     assert events_source(told) == meant
-    assert _parser().parse_args(["ingest", "--from", meant, *required]).source == meant
+    assert parse_arguments(["ingest", "--from", meant, *required]).events_from == meant
 
 
 @pytest.mark.parametrize("told", ["", "s3://bucket/topics", "files:", "kafka:"])

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from spark_app.main import _parser
+from spark_app.run.arguments import parse_arguments
 from stacks.cost import charges, sum_of
 from stacks.picture import as_mermaid
 from stacks.synthesized import rendered, resources_of
@@ -205,5 +205,5 @@ def test_a_job_of_a_lake_of_items_alone_needs_only_outputs_that_exist(
     assert wanted <= outputs.keys()
     found = {key: outputs[stack, key] for stack, key in wanted}
     addresses = Addresses.of_outputs(lake.name, lake.aws, found, has_kafka=False)
-    options = _parser().parse_args(app_arguments(Job("ingest", follow=True), addresses))
-    assert (options.kafka, options.msk_iam, options.bronze_table) == (None, False, None)
+    options = parse_arguments(app_arguments(Job("ingest", follow=True), addresses))
+    assert (options.kafka, options.is_on_aws, options.bronze_table) == (None, False, None)

@@ -196,7 +196,7 @@ def job_driver(job: Job, addresses: Addresses, processing: Processing) -> dict[s
 
 
 def app_arguments(job: Job, addresses: Addresses) -> tuple[str, ...]:
-    """Return the arguments of `spark_app.main`."""
+    """Return the arguments that `spark_app.run.arguments` parses."""
     arguments = [job.command, *("--lake", f"{LAKE_FOLDER}/{LAKE_FILE}")]
     if job.source is not None:
         arguments += ["--from", job.source]
