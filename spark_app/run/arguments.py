@@ -56,12 +56,12 @@ class Arguments:
 
     @property
     def follows_the_stream(self) -> bool:
-        """Whether the run is an ingest that goes on until it is stopped."""
+        """Tell whether the run is an ingest that runs until somebody stops it."""
         return self.command == "ingest" and self.follow
 
 
 def parse_arguments(texts: Sequence[str] | None = None) -> Arguments:
-    """Parse the arguments, by default those of the process.
+    """Parse the arguments, by default what the process was started with.
 
     Wrong arguments end the process with status 2. Raises NotATableName."""
     found = vars(_parser().parse_args(texts))

@@ -1,4 +1,4 @@
-"""The conversion of one column's JSON value to its value in the lake, and what conversions are made of."""
+"""The conversion of one column's JSON value to its value in the lake, and the parts of such conversions."""
 
 from __future__ import annotations
 

@@ -100,7 +100,7 @@ KeyArn = Annotated[
 
 
 def secret_variables_in(value: object) -> Iterator[str]:
-    """Yield the environment variables that hold secrets, as an entry and those within it name them."""
+    """Yield the environment variables that hold secrets, as a section of the file and its parts name them."""
     if isinstance(value, tuple):
         for part in value:
             yield from secret_variables_in(part)
