@@ -19,6 +19,7 @@ from spark_app.sources.kinesis.stream import Stream
 from spark_app.sources.several import SeveralSources
 from spark_app.wire.items.record import table_of_record
 from spark_app.wire.sink_records import RecordsOfForms
+from tributary.contract.errors import TributaryError
 from tributary.contract.item_stream import ITEM_SCHEMA, ItemStream
 from tributary.contract.lake import Lake, TablePolicy
 from tributary.contract.source import Source
@@ -27,8 +28,12 @@ CONNECTED = ""
 """The name of Kafka, and of its bronze, among the sources of events. No source of a lake has it."""
 
 
+class NoServers(TributaryError):
+    """The arguments do not say where Kafka is."""
+
+
 def open_source(spark: SparkSession, lake: Lake, arguments: Arguments) -> EventSource:
-    """Return the source of all events of the lake."""
+    """Return the source of all events of the lake. Raises NoServers."""
     if arguments.events_from.startswith(FILES):
 
         def policy_of(topic: str) -> TablePolicy:
@@ -56,7 +61,11 @@ def open_source(spark: SparkSession, lake: Lake, arguments: Arguments) -> EventS
 
 
 def kafka_source(spark: SparkSession, lake: Lake, arguments: Arguments) -> KafkaSource:
-    """Return the topics in Kafka."""
+    """Return the topics in Kafka. Raises NoServers if the arguments lack its servers."""
+    if arguments.kafka is None:
+        raise NoServers(
+            "The run reads Kafka, and its arguments lack the servers", expected="--kafka HOST:PORT"
+        )
     return KafkaSource(
         spark,
         bootstrap_servers=arguments.kafka,

@@ -71,7 +71,8 @@ def test_the_app_has_each_command_of_a_job() -> None:
 @pytest.mark.parametrize("job", JOBS, ids=str)
 def test_the_app_understands_the_arguments_of_every_job(job: Job) -> None:
     options = parse_arguments(app_arguments(job, ADDRESSES))
-    assert (options.command, options.named) == (job.command, {*map(TableName.parse, job.tables)})
+    assert options.command == job.command
+    assert options.named == frozenset(map(TableName.parse, job.tables))
     assert options.kafka == "b-1.shop:9098,b-2.shop:9098"
     assert (options.silver, options.quarantine) == ("s3://shop-silver", "s3://shop-quarantine")
     assert options.is_on_aws
