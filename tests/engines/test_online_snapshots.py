@@ -32,6 +32,7 @@ from tributary.contract.online_snapshot import (
     from_json,
     to_json,
 )
+from tributary.contract.source import Events
 from tributary.contract.source_look import SourceLook, look_name
 from tributary.contract.table_name import TableName
 from tributary.operations.kafka_cluster import KafkaCluster
@@ -77,11 +78,12 @@ class World:
     left: int | None = None
     is_prompt: bool = False
     heard: set[str] = field(default_factory=set)
+    events: Events = field(default_factory=Events)
 
     @property
     def link(self) -> SourceLink:
         lake = lake_with()
-        source = lake.source("counter")
+        source = lake.source("counter").model_copy(update={"events": self.events})
         files = SimpleNamespace(filesystem=None)
         return SourceLink(
             lake, source, lambda: self.session, KafkaCluster("kafka"), files, "silver", lambda: None
@@ -380,6 +382,18 @@ def test_a_user_that_never_saw_a_table_lets_no_table_become_an_orphan(world: Wor
     world.server.covered = frozenset({BEADS})
     assert world.look(BEADS, RUST) == Finding(unseen=frozenset({BEADS}))
     assert world.gone == frozenset()
+
+
+def test_a_table_that_another_connector_sends_from_elsewhere_is_no_orphan_and_nobody_is_told(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.events = Events(topic_prefix="theirs")
+    world.notice(RUST)
+    monkeypatch.setattr(keeper, "known_tables", lambda _: [RUST])
+    monkeypatch.setattr(keeper, "read_table_folders", lambda *_: ())
+    told: list[str] = []
+    assert keeper.notice_changes(world.sourced_lake, told.append) == ()
+    assert (told, world.gone) == ([], frozenset())
 
 
 def test_a_left_out_table_that_the_user_may_no_longer_see_stays_left_out(world: World) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import duckdb
@@ -17,13 +18,14 @@ from tests.engines.abacus import TABLE, AbacusServer
 from tests.engines.lakes import BEADS, lake_with, servers_of
 from tributary.api.lake_files import LocalFiles
 from tributary.api.tables import LakeTable
+from tributary.contract.source import Events
 from tributary.contract.table_name import TableName
 from tributary.local.databases import SourceDatabase
 from tributary.operations.kafka_cluster import KafkaCluster
 from tributary.operations.reconcile import proof
 from tributary.operations.reconcile.barrier import LakeBehind, Patience
 from tributary.operations.reconcile.comparison import Kind
-from tributary.operations.reconcile.proof import UNSEEN, SourceLink, reconcile
+from tributary.operations.reconcile.proof import SourceLink, reconcile
 
 pytestmark = pytest.mark.usefixtures("abacus")
 
@@ -178,4 +180,25 @@ def test_a_table_that_the_user_may_no_longer_see_is_not_identical(
     link = replace(link, read_known=lambda: {BEADS: known, excluded: known})
     found = reconcile(link, Patience.of(30))
     assert not found.identical
-    assert {table.name: table.problem for table in found.tables} == {BEADS: UNSEEN}
+    assert {table.name: table.problem for table in found.tables} == {
+        BEADS: "the connector's user may not read it"
+    }
+
+
+def test_a_table_that_another_connector_sends_from_elsewhere_is_not_identical(
+    link: SourceLink, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(proof, "read_silver_tables", lambda *_: (SimpleNamespace(name=BEADS),))
+    monkeypatch.setattr(proof, "read_topic_ends", lambda *_: {})
+    monkeypatch.setattr(proof, "read_source_tables", lambda *_: {})
+    monkeypatch.setattr(LocalFiles, "filesystem", None)
+    events = Events(topic_prefix="theirs")
+    found = reconcile(
+        replace(link, source=link.source.model_copy(update={"events": events})), Patience.of(30)
+    )
+    assert not found.identical
+    (table,) = found.tables
+    assert (table.name, str(table.problem)[:47]) == (
+        BEADS,
+        "another connector sends it (topic_prefix theirs",
+    )

@@ -326,7 +326,9 @@ def test_a_source_that_leaves_the_lake_file_is_reported_with_its_remains(
     for source in both.sources:
         connector = engine_of(source).render(both, source, deployment)
         connect.known[connector.name] = dict(connector.config)
+    connect.known["somebody-else-s"] = {"connector.class": "org.example.Connector"}
     start = started(parse_lake(POSTGRES), tmp_path, monkeypatch)
+    assert "remove somebody-else-s" not in abacus.said
     (warning,) = start.warnings
     assert warning.startswith("tributary-shop-counter-debezium was removed, because its source is no longer")
     assert warning.endswith("Take beam-of-shop-counter off the frame.")

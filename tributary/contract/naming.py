@@ -150,6 +150,10 @@ class LakeNames:
     def connect_status_topic(self) -> str:
         return f"{self.own_topics}.connect-status"
 
+    def is_own_connector(self, name: str) -> bool:
+        """Tell whether a connector in the lake's own Connect has a name as Tributary gives them."""
+        return name.startswith(f"tributary-{self.lake}-")
+
     @property
     def bronze_connector(self) -> str:
         return f"tributary-{self.lake}-bronze-iceberg"

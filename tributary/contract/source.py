@@ -169,6 +169,11 @@ class Source(Entry):
         return self.patterns.matches(schema, table)
 
     @property
+    def has_other_connector(self) -> bool:
+        """Tell whether another connector than Tributary's sends tables, perhaps from another database."""
+        return self.events.topic_prefix is not None
+
+    @property
     def routed_events(self) -> Outbox | None:
         """The table of events that the connector routes to a topic for each type. None: it routes nothing."""
         return None

@@ -324,10 +324,13 @@ class _Start:
         return lambda: self._keeper.ensure_running(connector, recreate=self.connect_has_died)
 
     def _remove_former_sources(self) -> None:
-        """Stop reading sources that are no longer in the lake file. Their offsets stay."""
+        """Stop reading sources that are no longer in the lake file. Their offsets stay.
+
+        A connector that somebody else has created in this Connect is left alone."""
         lake, rest = self.servers.lake, self._keeper.rest
         wanted = {lake.source_names(source).connector for source in lake.connected_sources}
-        for name in {*rest.connectors()} - wanted - {lake.names.bronze_connector}:
+        own = set(filter(lake.names.is_own_connector, rest.connectors()))
+        for name in own - wanted - {lake.names.bronze_connector}:
             config = rest.config(name) or {}
             engine = engine_of_connector(config)
             remains = None if engine is None else engine.remains(config)

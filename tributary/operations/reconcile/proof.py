@@ -30,8 +30,6 @@ from tributary.operations.reconcile.hidden import Hiding
 from tributary.operations.reconcile.pairing import Pairing, comparable_lake_rows, pair
 from tributary.operations.reconcile.rounds import Findings
 
-UNSEEN = "the connector's user may not read it"
-
 Session = Any
 """A session of the source's engine. Only the engine uses it."""
 
@@ -77,12 +75,22 @@ class SourceLink:
     def unseen(
         self, session: Session, missing: Mapping[TableName, TableDefinition | None]
     ) -> frozenset[TableName]:
-        """Return which of the missing tables the source's patterns match and its user may just not see."""
+        """Return which of the missing tables the source's patterns match, and may be there all the same.
+
+        The connector's user may just not see them, or another connector sends them from another database."""
         name, source = self.source.name, self.source
         wanted = {
             t: known for t, known in missing.items() if t.source == name and source.matches(t.schema, t.table)
         }
-        return self.engine.unseen(session, wanted)
+        return frozenset(wanted) if source.has_other_connector else self.engine.unseen(session, wanted)
+
+    @property
+    def why_unseen(self) -> str:
+        """Why an unseen table cannot be compared."""
+        if not self.source.has_other_connector:
+            return "the connector's user may not read it"
+        prefix = self.source.events.topic_prefix
+        return f"another connector sends it (topic_prefix {prefix}), and the source's own database lacks it"
 
     def read_all_left_out(self) -> Mapping[TableName, str]:
         """Return the tables that the lake does not take, with the reason."""
@@ -200,7 +208,7 @@ def _round(
         places = read_silver_tables(link.files.filesystem, link.lake.names, link.silver)
         silver = {table.name: table for table in places}
         unseen = unseen_tables(link, reader, {*tables, *left_out}, silver) if before is None else frozenset()
-        proofs = {name: TableProof(name, problem=UNSEEN) for name in unseen}
+        proofs = {name: TableProof(name, problem=link.why_unseen) for name in unseen}
         for number, (name, table) in enumerate(sorted(tables.items()), start=1):
             patience.tell(f"comparing {name} ({number} of {len(tables)})")
             known = before[name] if before is not None else TableProof(name)

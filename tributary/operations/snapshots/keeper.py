@@ -67,7 +67,7 @@ def _noticed(lake: SourcedLake, known: Collection[TableName], renewals: Renewals
             for table, note in finding.left_out.items():
                 reasons = (reason.removeprefix(f"table {table}: ") for reason in note.reasons)
                 renewals.tell(f"{table} is left out: {' '.join(filter(None, (*reasons, *note.remedies)))}")
-            if finding.unseen:
+            if finding.unseen and not link.source.has_other_connector:
                 renewals.tell(_blindness(finding.unseen))
     for request in found:
         renewals.tell(described(request))

@@ -35,7 +35,7 @@ class Finding:
     requests  the snapshots that were asked for
     left_out  new tables that the lake cannot take
     unread    tables that the lake can take, and that their connector does not read
-    unseen    tables that the connector's user no longer sees, and that may still be there
+    unseen    tables that the source's catalog does not show, and that may be there all the same
     """
 
     requests: tuple[Request, ...] = ()

@@ -29,7 +29,6 @@ from tributary.operations.reconcile.barrier import Patience
 from tributary.operations.reconcile.hidden import Hiding
 from tributary.operations.reconcile.pairing import pair
 from tributary.operations.reconcile.proof import (
-    UNSEEN,
     SourceLink,
     read_source_tables,
     unseen_tables,
@@ -167,17 +166,18 @@ class VerifyKeeper:
         known = {table: one for table, one in self._files.read().items() if table.source == link.source.name}
         found: dict[TableName, Verification] = {}
         with link.connect() as reader, link.connect() as writer:
+            silver = _silver(link)
             with link.engine.snapshot(reader):
                 tables = read_source_tables(link.source, reader)
                 left_out = link.read_all_left_out()
-                unseen = unseen_tables(link, reader, {*tables, *left_out}, known)
+                unseen = unseen_tables(link, reader, {*tables, *left_out}, {*known, *silver})
             for gone in known.keys() - tables.keys() - unseen:
                 self._files.remove(gone)
             for name in sorted(unseen if wanted.tables is None else unseen & {*wanted.tables}):
-                found[name] = replace(known.get(name) or Verification(name), problem=UNSEEN, looked_us=_now())
+                known_so_far = known.get(name) or Verification(name)
+                found[name] = replace(known_so_far, problem=link.why_unseen, looked_us=_now())
                 self._files.write(found[name])
             excused = self._excused(link, left_out)
-            silver = _silver(link)
             looked = {name: one.looked_us for name, one in known.items()}
             for name, table in sorted(tables.items(), key=lambda each: (looked.get(each[0], 0), each[0])):
                 if self.stop.is_set() or (wanted.tables is not None and name not in wanted.tables):
