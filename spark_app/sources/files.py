@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,6 +10,8 @@ from functools import reduce
 from threading import RLock
 from typing import Any, ClassVar
 
+from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, DataFrameReader, SparkSession, Window
 from pyspark.sql import functions as F
 
@@ -27,7 +30,7 @@ from spark_app.sources.file_layouts import (
     spans,
 )
 from spark_app.sources.sink_records import SinkRecords
-from tributary.contract.errors import TributaryError
+from tributary.contract.errors import TributaryError, told_by
 from tributary.contract.lake import TablePolicy
 from tributary.contract.remedies import EditLakeFile
 
@@ -35,6 +38,9 @@ LISTING_SECONDS = 10.0
 """How long a listing is reused. Listing a large bucket is slow, and sinks write a file every few minutes."""
 
 _AVRO_MAGIC = b"Obj\x01"
+_DAMAGE = re.compile(
+    r"java\.io\.EOFException|Not an Avro data file|Not a data file|Invalid sync|ZipException|not a gzip file"
+)
 
 
 class TableUndescribed(TributaryError):
@@ -69,14 +75,16 @@ class FilesSource:
         return frozenset(file.topic for file in self._listing().files)
 
     def extents(self, topics: frozenset[str]) -> Mapping[str, TopicExtent]:
-        extents = {}
-        for topic in topics:
+        return {topic: self._extent(topic) for topic in topics}
+
+    def _extent(self, topic: str) -> TopicExtent:
+        try:
             partitions = self._spans(topic)
-            beginning = {
-                partition: 0 if self.allows_gaps else s[0].first for partition, s in partitions.items()
-            }
-            extents[topic] = TopicExtent(beginning, {p: s[-1].until for p, s in partitions.items()})
-        return extents
+        except UnreadableFiles as error:
+            # The other topics can be read.
+            return TopicExtent({}, {}, problem=error)
+        beginning = {partition: 0 if self.allows_gaps else s[0].first for partition, s in partitions.items()}
+        return TopicExtent(beginning, {p: s[-1].until for p, s in partitions.items()})
 
     def read(self, topic: str, ranges: tuple[OffsetRange, ...]) -> DataFrame:
         """Read the events of the ranges.
@@ -156,17 +164,35 @@ class FilesSource:
         with self._lock:
             new = [file for file in files if file.name not in self._counts]
             if new:
-                by_name = (self._in_name(2).cast("int"), self._in_name(3).cast("bigint"))
-                counted = self.records.described(self._records(new)).groupBy(
-                    by_name[0].alias("partition"), by_name[1].alias("offset")
-                )
-                deletes = F.count_if("is_delete")
-                rows = counted.agg(F.count("*").alias("events"), deletes.alias("deletes"))
-                self._counts |= {file.name: FileCount(0, 0) for file in new}
-                for row in rows.collect():
-                    name = FileName(new[0].topic, row["partition"], row["offset"])
-                    self._counts[name] = FileCount(row["events"], row["deletes"])
+                try:
+                    counted = self._counted(new)
+                except (Py4JError, PySparkException) as error:
+                    if not is_damage(error):
+                        raise
+                    # Spark does not say which file it was.
+                    counted = {name: count for file in new for name, count in self._counted_alone(file)}
+                self._counts |= {file.name: FileCount(0, 0) for file in new} | counted
             return self._counts
+
+    def _counted_alone(self, file: EventFile) -> Iterable[tuple[FileName, FileCount]]:
+        try:
+            return self._counted([file]).items()
+        except (Py4JError, PySparkException) as error:
+            raise as_damaged(file, error) from error
+
+    def _counted(self, files: Sequence[EventFile]) -> dict[FileName, FileCount]:
+        """Return the counts of those files of a topic that have events."""
+        partition, offset = self._in_name(2).cast("int"), self._in_name(3).cast("bigint")
+        described = self.records.described(self._records(files))
+        counted = described.groupBy(partition.alias("partition"), offset.alias("offset")).agg(
+            F.count("*").alias("events"), F.count_if("is_delete").alias("deletes")
+        )
+        return {
+            FileName(files[0].topic, row["partition"], row["offset"]): FileCount(
+                row["events"], row["deletes"]
+            )
+            for row in counted.collect()
+        }
 
     def _in_name(self, group: int) -> Column:
         return F.regexp_extract("file", self._listing().layout.pattern, group)
@@ -251,9 +277,12 @@ class FilesSource:
         with self._lock:
             if file.status.uri not in self._avro_schemas:
                 avro, (path, _) = self._jvm.org.apache.avro, self._hadoop(file.path)
-                opened = avro.file.DataFileReader(
-                    avro.mapred.FsInput(path, self._configuration), avro.generic.GenericDatumReader()
-                )
+                try:
+                    opened = avro.file.DataFileReader(
+                        avro.mapred.FsInput(path, self._configuration), avro.generic.GenericDatumReader()
+                    )
+                except Py4JJavaError as error:
+                    raise as_damaged(file, error) from error
                 try:
                     self._avro_schemas[file.status.uri] = str(opened.getMetaString("avro.schema"))
                 finally:
@@ -283,6 +312,24 @@ class _Listing:
 
 def _overlap(span: Span, wanted: OffsetRange) -> bool:
     return span.file.partition == wanted.partition and span.first < wanted.until and wanted.first < span.until
+
+
+def is_damage(error: Exception) -> bool:
+    """Tell whether an error of Spark or Java means that a file is cut off, or of another kind than its name."""
+    return _DAMAGE.search(str(error)) is not None
+
+
+def as_damaged(file: EventFile, error: Exception) -> Exception:
+    """Return the error for a person if the file is damaged. Otherwise, return the error as it is."""
+    if not is_damage(error):
+        return error
+    return UnreadableFiles(
+        what="A file of events is damaged, so it cannot be read to its end",
+        where=file.path,
+        found=told_by(error),
+        expected="a whole file, as the sink has written it",
+        remedy="Copy the file again, and ingest again.",
+    )
 
 
 def _changed(before: FileStatus, now: FileStatus) -> UnreadableFiles:
