@@ -315,7 +315,7 @@ def _overlap(span: Span, wanted: OffsetRange) -> bool:
 
 
 def is_damage(error: Exception) -> bool:
-    """Tell whether an error of Spark or Java means that a file is cut off, or of another kind than its name."""
+    """Tell whether an error of Java means that a file is cut off, or not of the kind that its name says."""
     return _DAMAGE.search(str(error)) is not None
 
 
