@@ -5,7 +5,7 @@ Tests that share Spark or servers stay together, because a second process would 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -26,14 +26,20 @@ class Kind(StrEnum):
     LONG = "long"
 
 
-_SHARES = {
-    Kind.FAST: ("stacks", "units"),
-    Kind.SLOW: ("spark_app", "cli", "servers", "faults"),
-    Kind.LONG: ("spark_app", "faults", "cli", "servers"),
+_SHARES: Mapping[Kind, Mapping[str, tuple[str, ...]]] = {
+    Kind.FAST: {"stacks": ("stacks",), "units": ()},
+    Kind.SLOW: {
+        "spark_app": ("spark_app/test_*.py",),
+        "cli": ("cli",),
+        "servers": (),
+        # Spark's other tests, so that its processes end earlier: items of DynamoDB, and derived tables.
+        "items": ("spark_app/*/",),
+        "faults": ("faults",),
+    },
+    Kind.LONG: {"spark_app": ("spark_app",), "faults": ("faults",), "cli": ("cli",), "servers": ()},
 }
-"""The names of the shares, the longest first, so that the processes end at about the same time.
-
-A name of a path is a share of this path. The other name is the share of all other paths."""
+"""The shares by name with the patterns of their paths, the longest first, so that the processes end at about
+the same time. The share without a pattern has all rooms that no pattern begins with."""
 _NOT_LONG = ("examples",)
 """`make examples` runs these, because they need an environment of their own."""
 
@@ -59,12 +65,25 @@ def shares_of(*kinds: Kind, tests: Path = TESTS) -> Sequence[Share]:
     """Return shares that together hold every test of these kinds once, in the order of the kinds."""
     rooms = [path for path in sorted(tests.iterdir()) if any(path.glob("test_*.py"))]
     everything = [*rooms, *sorted(tests.glob("test_*.py"))]
-    return [share for kind in kinds for share in _split(everything, kind)]
+    return [share for kind in kinds for share in _split(tests, everything, kind)]
 
 
-def _split(everything: Sequence[Path], kind: Kind) -> list[Share]:
-    """Return one share for each path that is alone, and one for all others."""
+def _split(tests: Path, everything: Sequence[Path], kind: Kind) -> list[Share]:
+    """Return a share for each line of `_SHARES`."""
     left_out = _NOT_LONG if kind is Kind.LONG else ()
-    by_name = {path.name: path for path in everything if path.name not in left_out}
-    rest = tuple(path for name, path in by_name.items() if name not in _SHARES[kind])
-    return [Share(name, (by_name[name],) if name in by_name else rest, kind) for name in _SHARES[kind]]
+    shares = _SHARES[kind]
+    named = {pattern.split("/")[0] for patterns in shares.values() for pattern in patterns}
+    rest = tuple(path for path in everything if path.name not in {*named, *left_out})
+    return [
+        Share(name, tuple(_found(tests, patterns)) if patterns else rest, kind)
+        for name, patterns in shares.items()
+    ]
+
+
+def _found(tests: Path, patterns: Sequence[str]) -> Iterator[Path]:
+    for pattern in patterns:
+        yield from (path for path in sorted(tests.glob(pattern)) if path.is_file() or _has_tests(path))
+
+
+def _has_tests(folder: Path) -> bool:
+    return any(folder.rglob("test_*.py"))
