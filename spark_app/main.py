@@ -258,7 +258,7 @@ def _preflight(run: Run) -> bool:
         topics=None if kafka is None else kafka.topics,
         glue_database=arguments.glue_database,
         glue_endpoint=arguments.glue_endpoint,
-        on_aws=arguments.is_on_aws,
+        on_aws=arguments.has_msk_iam,
     )
     found = run_preflight(run.spark, arguments.release, places)
     for check in found.checks:

@@ -1,6 +1,6 @@
 """The tests that run together in one process, and the order in which the processes start.
 
-Tests that share Spark or servers stay together, because a second process would have to start its own.
+Tests that share Spark or servers mostly stay together, because each process has to start its own.
 """
 
 from __future__ import annotations

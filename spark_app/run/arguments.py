@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from spark_app.sources.kafka import MSK_IAM
@@ -21,7 +21,7 @@ class Arguments:
     allows_gaps     whether offsets that are in no file, or records that a stream has deleted, are passed over
     kafka           the bootstrap servers
     kafka_client    the properties of the Kafka clients
-    is_on_aws       whether the app logs in to Amazon MSK as the role that runs it
+    has_msk_iam     whether the app logs in to Amazon MSK as the role that runs it
     bronze_table    the full name of the Iceberg table of events; None: the lake's own name
     apicurio        the address of an Apicurio in place of the registry in the lake file
     named           the only tables to work on; empty: all tables of the lake
@@ -35,7 +35,7 @@ class Arguments:
     allows_gaps: bool
     kafka: str | None
     kafka_client: Mapping[str, str]
-    is_on_aws: bool
+    has_msk_iam: bool
     metrics_log_group: str | None
     bronze_table: str | None
     silver: str
@@ -55,7 +55,7 @@ class Arguments:
     release: str = ""
 
     @property
-    def follows_the_stream(self) -> bool:
+    def is_following_ingest(self) -> bool:
         """Tell whether the run is an ingest that runs until somebody stops it."""
         return self.command == "ingest" and self.follow
 
@@ -65,14 +65,12 @@ def parse_arguments(texts: Sequence[str] | None = None) -> Arguments:
 
     Wrong arguments end the process with status 2. Raises NotATableName."""
     found = vars(_parser().parse_args(texts))
-    found["kafka_client"] = {**(MSK_IAM if found["is_on_aws"] else {}), **dict(found.pop("kafka_options"))}
+    found["kafka_client"] = {**(MSK_IAM if found["has_msk_iam"] else {}), **dict(found.pop("kafka_options"))}
     found["named"] = frozenset(map(TableName.parse, found["named"]))
     for name, kind in (("derived", frozenset), ("topics", tuple)):
         found[name] = kind(found.get(name, ()))
     for name in ("silver", "quarantine"):
         found[name] = found[name].rstrip("/")
-    known = {one.name for one in fields(Arguments)}
-    assert found.keys() <= known, found.keys() - known
     return Arguments(**found)
 
 
@@ -165,7 +163,7 @@ def _add_common(command: argparse.ArgumentParser, default_source: str) -> None:
     )
     command.add_argument(
         "--msk-iam",
-        dest="is_on_aws",
+        dest="has_msk_iam",
         action="store_true",
         help="log in to Amazon MSK as the IAM role that runs the app",
     )

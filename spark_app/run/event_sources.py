@@ -128,7 +128,7 @@ def _item_source(
     landing = Landing(spark, table, stream.name, topic_of)
     tables = ItemTables(stream, source.patterns, ITEM_SCHEMA) if stream.initial_load else None
     lander = Lander(stream.name, Stream(stream), landing, tables, allows_gaps=arguments.allows_gaps)
-    return KinesisSource(lander, bronze, landing.recent, follows=arguments.follows_the_stream)
+    return KinesisSource(lander, bronze, landing.recent, follows=arguments.is_following_ingest)
 
 
 def _reads_stream(arguments: Arguments, source: Source) -> bool:

@@ -37,7 +37,7 @@ class LakeTables:
         """Return the topic's table; None if it is not a table of the lake, or not one to work on.
 
         A run that follows takes up what the lake file says by now."""
-        follows = self.arguments.follows_the_stream
+        follows = self.arguments.is_following_ingest
         lake = self.lake_file.current() if follows else self.lake_file.lake
         table = lake.table_of_topic(topic)
         if table is None or not self._is_wanted(lake, table):

@@ -13,6 +13,7 @@ from spark_app.run.turns import Queue
 from spark_app.sources.event import TopicExtent
 from spark_app.table.snapshot_end import is_end_due
 from spark_app.table.table_ingest import TableIngest
+from tributary.contract.errors import TributaryError
 from tributary.contract.online_snapshot import Read
 
 
@@ -23,6 +24,7 @@ class TableRun:
     working        the current work, which returns whether the table made progress
     queue          where the current or last work waited for its turn
     target         the offsets at which a run that does not follow ends. None: the run follows.
+    problem        why the source could not say at the start where the topic ends
     held           the topic's extent at the last look
     outcome        the table's problem. None means that nothing is wrong, but only if `is_known`
     recorded       the outcome in the store
@@ -40,6 +42,7 @@ class TableRun:
 
     table: TableIngest
     target: Mapping[int, int] | None
+    problem: TributaryError | None = None
     working: Future[bool] | None = None
     queue: Queue = Queue.CATCHING_UP
     held: TopicExtent | None = None
@@ -98,7 +101,7 @@ class TableRun:
         """The topic's extent, up to the target."""
         if self.held is None or self.target is None:
             return self.held
-        return replace(self.held, end=self.target)
+        return replace(self.held, end=self.target, problem=self.held.problem or self.problem)
 
     def is_live(self, seconds: float) -> bool:
         """Return whether the topic had new events within the last `seconds`."""

@@ -87,8 +87,10 @@ class TableRuns:
         extents = self.source.extents(frozenset(found)) if found and not self.follow else {}
         newest = self._newest(frozenset(found))
         for topic, table in sorted(found.items()):
-            target = None if self.follow else extents[topic].end
-            self.by_topic[topic] = TableRun(table, target, newest_event_ms=newest.get(topic, 0))
+            run = TableRun(table, target=None, newest_event_ms=newest.get(topic, 0))
+            if not self.follow:
+                run.target, run.problem = extents[topic].end, extents[topic].problem
+            self.by_topic[topic] = run
         if found:
             self.progress.write(Started(tuple(sorted(table.name for table in found.values()))))
 

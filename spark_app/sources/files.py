@@ -164,21 +164,23 @@ class FilesSource:
         with self._lock:
             new = [file for file in files if file.name not in self._counts]
             if new:
-                try:
-                    counted = self._counted(new)
-                except (Py4JError, PySparkException) as error:
-                    if not is_damage(error):
-                        raise
-                    # Spark does not say which file it was.
-                    counted = {name: count for file in new for name, count in self._counted_alone(file)}
-                self._counts |= {file.name: FileCount(0, 0) for file in new} | counted
+                self._add_counts(new)
             return self._counts
 
-    def _counted_alone(self, file: EventFile) -> Iterable[tuple[FileName, FileCount]]:
+    def _add_counts(self, files: Sequence[EventFile]) -> None:
         try:
-            return self._counted([file]).items()
+            counted = self._counted(files)
         except (Py4JError, PySparkException) as error:
-            raise as_damaged(file, error) from error
+            if not _is_damage(error):
+                raise
+            if len(files) == 1:
+                raise _damaged(files[0], error) from error
+            # Spark does not say which file it was.
+            middle = len(files) // 2
+            self._add_counts(files[:middle])
+            self._add_counts(files[middle:])
+        else:
+            self._counts |= {file.name: FileCount(0, 0) for file in files} | counted
 
     def _counted(self, files: Sequence[EventFile]) -> dict[FileName, FileCount]:
         """Return the counts of those files of a topic that have events."""
@@ -282,7 +284,9 @@ class FilesSource:
                         avro.mapred.FsInput(path, self._configuration), avro.generic.GenericDatumReader()
                     )
                 except Py4JJavaError as error:
-                    raise as_damaged(file, error) from error
+                    if not _is_damage(error):
+                        raise
+                    raise _damaged(file, error) from error
                 try:
                     self._avro_schemas[file.status.uri] = str(opened.getMetaString("avro.schema"))
                 finally:
@@ -314,15 +318,14 @@ def _overlap(span: Span, wanted: OffsetRange) -> bool:
     return span.file.partition == wanted.partition and span.first < wanted.until and wanted.first < span.until
 
 
-def is_damage(error: Exception) -> bool:
+def _is_damage(error: Exception) -> bool:
     """Tell whether an error of Java means that a file is cut off, or not of the kind that its name says."""
-    return _DAMAGE.search(str(error)) is not None
+    text = str(error)
+    # A Python process that dies is also the end of what Java reads.
+    return _DAMAGE.search(text) is not None and "Python worker" not in text
 
 
-def as_damaged(file: EventFile, error: Exception) -> Exception:
-    """Return the error for a person if the file is damaged. Otherwise, return the error as it is."""
-    if not is_damage(error):
-        return error
+def _damaged(file: EventFile, error: Exception) -> UnreadableFiles:
     return UnreadableFiles(
         what="A file of events is damaged, so it cannot be read to its end",
         where=file.path,

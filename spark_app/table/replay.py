@@ -41,6 +41,8 @@ def replay_table(table: TableIngest) -> Replayed:
     quarantined_events, folders = found
     ranges = _since(quarantined_events, state.ledger)
     extent = parts.reader.extent()
+    if extent.problem is not None:
+        raise extent.problem
     check_topic(state.ledger, extent)
     check_replayable(table.topic, ranges, extent)
     events = table.source.read(table.topic, ranges)

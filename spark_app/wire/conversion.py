@@ -41,6 +41,7 @@ def as_it_is(data_type: DataType) -> Conversion:
 
 
 def same(value: Column) -> Column:
+    """Convert nothing."""
     return value
 
 

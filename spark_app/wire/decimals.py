@@ -97,6 +97,7 @@ def _trimmed(digits: Column) -> Column:
 
 
 def decimal(schema: ConnectSchema) -> Conversion:
+    """Convert Connect's own Decimal: a JSON number, or the bytes of its digits in base64."""
     declared = int(schema.parameter("connect.decimal.precision") or MAX_DECIMAL_PRECISION)
     declared_scale = _signed(int(schema.parameter("scale") or 0))
     precision, scale = _as_decimal(declared, declared_scale)

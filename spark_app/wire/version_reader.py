@@ -176,6 +176,7 @@ def _conversions(columns: Sequence[tuple[str, ConnectSchema]]) -> dict[str, Conv
 
 
 def no_names() -> Column:
+    """Return an empty list of names."""
     return F.array().cast(ArrayType(StringType()))
 
 

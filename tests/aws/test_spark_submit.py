@@ -75,7 +75,7 @@ def test_the_app_understands_the_arguments_of_every_job(job: Job) -> None:
     assert options.named == frozenset(map(TableName.parse, job.tables))
     assert options.kafka == "b-1.shop:9098,b-2.shop:9098"
     assert (options.silver, options.quarantine) == ("s3://shop-silver", "s3://shop-quarantine")
-    assert options.is_on_aws
+    assert options.has_msk_iam
     assert MSK_IAM.items() <= options.kafka_client.items()
     assert (options.follow, options.since_snapshot) == (job.follow, job.since_snapshot)
 

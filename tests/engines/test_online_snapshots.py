@@ -32,11 +32,14 @@ from tributary.contract.online_snapshot import (
     from_json,
     to_json,
 )
+from tributary.contract.orphan import ORPHANS_FOLDER, DecidedOrphan
 from tributary.contract.source import Events
 from tributary.contract.source_look import SourceLook, look_name
 from tributary.contract.table_name import TableName
 from tributary.operations.kafka_cluster import KafkaCluster
 from tributary.operations.kafka_topics import Topic
+from tributary.operations.orphan_files import OrphanFiles
+from tributary.operations.reconcile import proof
 from tributary.operations.reconcile.barrier import Patience
 from tributary.operations.reconcile.proof import SourceLink
 from tributary.operations.snapshots import advance as advancing
@@ -388,12 +391,24 @@ def test_a_table_that_another_connector_sends_from_elsewhere_is_no_orphan_and_no
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world.events = Events(topic_prefix="theirs")
+    monkeypatch.setattr(proof, "read_table_names", lambda *_: [BEADS])
     world.notice(RUST)
     monkeypatch.setattr(keeper, "known_tables", lambda _: [RUST])
     monkeypatch.setattr(keeper, "read_table_folders", lambda *_: ())
     told: list[str] = []
+    decisions = OrphanFiles(world.files.filesystem, world.link.lake.names, "quarantine")
+    removed = DecidedOrphan(RUST, "removed", None, "2026-01-02T03:04:05+00:00")
+    # S3 needs no folders, and a disk does.
+    world.files.filesystem.create_dir(f"quarantine/{ORPHANS_FOLDER}/counter/counting")
+    decisions.write(removed)
     assert keeper.notice_changes(world.sourced_lake, told.append) == ()
     assert (told, world.gone) == ([], frozenset())
+    # What somebody has removed does not come back by itself.
+    assert decisions.read() == {RUST: removed}
+    # A table of the source's own connector is judged by its database.
+    del world.server.definitions[BEADS]
+    world.look(BEADS, RUST)
+    assert world.gone == {BEADS}
 
 
 def test_a_left_out_table_that_the_user_may_no_longer_see_stays_left_out(world: World) -> None:

@@ -27,6 +27,7 @@ from tributary.contract.table_name import TableName
 from tributary.local.state import StateFolder
 from tributary.operations.kafka_cluster import KafkaCluster
 from tributary.operations.keeping import alone
+from tributary.operations.reconcile import proof
 from tributary.operations.reconcile.proof import SourceLink
 from tributary.operations.snapshots.keeper import record_files
 from tributary.operations.snapshots.silent import ask
@@ -199,6 +200,18 @@ def test_a_table_that_the_user_may_no_longer_see_keeps_what_was_known_and_says_s
     assert problems(found) == {ORDERS.table: "the connector's user may not read it", USERS.table: None}
     assert found[ORDERS].parts == EQUAL.parts
     assert a_round.keeper().known().keys() == found.keys()
+
+
+def test_a_table_that_another_connector_sends_says_so_although_nobody_has_looked_at_it_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake = parse_lake(f'{LAKE}\n[source.web.events]\ntopic_prefix = "theirs"\n')
+    a_round = a_round_of(lake, tmp_path, monkeypatch)
+    a_round.has(ORDERS, USERS, source=(USERS,))
+    monkeypatch.setattr(proof, "read_table_names", lambda *_: ())
+    found = a_round.keeper().step()
+    assert found[USERS].problem is None
+    assert str(found[ORDERS].problem).startswith("another connector sends it (topic_prefix theirs)")
 
 
 def test_a_source_that_cannot_be_verified_fails_the_round_but_does_not_stop_the_others(

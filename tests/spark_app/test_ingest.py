@@ -86,10 +86,12 @@ class FakeTable:
         self.is_recovered = True
 
     def pending(self, extent: TopicExtent, limit: int) -> tuple[OffsetRange, ...]:
+        if extent.problem is not None:
+            raise extent.problem
         return ranges_from({0: self.position}, extent, limit)
 
     def behind(self, extent: TopicExtent) -> int:
-        return extent.end[0] - self.position
+        return max(0, extent.end.get(0, 0) - self.position)
 
     def apply(self, ranges: tuple[OffsetRange, ...]) -> Committed:
         self.attempts += 1
@@ -123,14 +125,17 @@ class FakeSource:
     ends: dict[str, int]
     asked: list[frozenset[str]] = field(default_factory=list)
     after_extents: Callable[[], None] = lambda: None
+    problems: dict[str, TributaryError] = field(default_factory=dict)
 
     def topics(self) -> frozenset[str]:
         return frozenset(self.ends)
 
     def extents(self, topics: frozenset[str]) -> Mapping[str, TopicExtent]:
         self.asked.append(topics)
+        found = {topic: TopicExtent({0: 0}, {0: self.ends[topic]}) for topic in topics}
+        found |= {t: TopicExtent({}, {}, problem=one) for t, one in self.problems.items() if t in topics}
         self.after_extents()
-        return {topic: TopicExtent({0: 0}, {0: self.ends[topic]}) for topic in topics}
+        return found
 
     def read(self, topic: str, ranges: tuple[OffsetRange, ...]) -> DataFrame:
         raise AssertionError((topic, ranges))
@@ -201,6 +206,27 @@ def test_a_run_once_ends_when_every_table_is_where_its_topic_ended_at_the_start(
     assert tables["b"].position == 3
     assert 10 <= tables["a"].position <= 12
     assert reports(out)[-1]["tables"] == {"a": "ok", "b": "ok"}
+
+
+@pytest.mark.parametrize("looks", [1, 100])
+def test_a_topic_whose_end_cannot_be_told_blocks_its_table_alone_even_if_it_can_be_told_later(
+    looks: int,
+) -> None:
+    """A table without a target would end as if it had applied everything."""
+    tables = {"a": FakeTable("a"), "b": FakeTable("b")}
+    source = FakeSource({"a": 4, "b": 8}, problems={"a": TributaryError("a file is damaged", where="a+0+0")})
+
+    def mend() -> None:
+        if len(source.asked) >= looks:
+            source.problems.clear()
+
+    source.after_extents = mend
+    run, out = ingest(source, tables)
+
+    assert not run.run()
+    assert (tables["a"].position, tables["b"].position) == (0, 8)
+    (blocked,) = (one for one in reports(out) if one["event"] == "blocked")
+    assert (blocked["table"], blocked["error"]) == ("a", "a+0+0: a file is damaged.")
 
 
 @dataclass

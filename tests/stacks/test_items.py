@@ -206,4 +206,4 @@ def test_a_job_of_a_lake_of_items_alone_needs_only_outputs_that_exist(
     found = {key: outputs[stack, key] for stack, key in wanted}
     addresses = Addresses.of_outputs(lake.name, lake.aws, found, has_kafka=False)
     options = parse_arguments(app_arguments(Job("ingest", follow=True), addresses))
-    assert (options.kafka, options.is_on_aws, options.bronze_table) == (None, False, None)
+    assert (options.kafka, options.has_msk_iam, options.bronze_table) == (None, False, None)

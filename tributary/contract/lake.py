@@ -381,13 +381,16 @@ class Lake(LakeSection, _OtherSections):
         return policy.model_copy(update={"key": (source.routed_events.id,)})
 
 
-class LakeFile(_OtherSections):
-    """The layout of the file."""
-
+class _FirstSections(Entry):
     lake: LakeSection
     source: dict[
         Annotated[str, named_as(source_name_problem)], Annotated[Source, PlainValidator(read_source)]
     ] = Field(min_length=1)
+
+
+class LakeFile(_OtherSections, _FirstSections):
+    """The layout of the file. Pydantic checks the sections of the last base class first."""
+
     table: dict[str, TablePolicy] = Field(default_factory=dict)
     topic: dict[Annotated[str, named_as(derived_name_problem)], Topic] = Field(default_factory=dict)
     derived: dict[Annotated[str, named_as(derived_name_problem)], Derived] = Field(default_factory=dict)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from connectors.connect_rest import ConnectorStatus, ConnectRefused, ConnectRest, ConnectUnreachable
+from tributary.contract.naming import LakeNames
 from tributary.local import connect, kafka, spark
 from tributary.local.all_servers import ALL_SERVERS, SERVICES
 from tributary.local.process import ProcessRecord, has_died, read_process, resident_bytes
@@ -98,9 +99,10 @@ def _read_service(
 
 
 def _read_connectors(settings: LocalSettings) -> tuple[ConnectorStatus, ...]:
-    rest = ConnectRest(settings.connect_url)
+    """Return the lake's own connectors. Somebody else may have created more in its Connect."""
+    rest, is_own = ConnectRest(settings.connect_url), LakeNames(settings.lake).is_own_connector
     try:
-        return tuple(rest.status_if_known(name) for name in rest.connectors())
+        return tuple(rest.status_if_known(name) for name in filter(is_own, rest.connectors()))
     except (ConnectUnreachable, ConnectRefused):
         # The worker is starting or stopping. Its ServiceStatus already says that it runs.
         return ()

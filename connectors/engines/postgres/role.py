@@ -19,6 +19,7 @@ PRINTING: Mapping[str, str] = {
 
 
 def role_statement(role: str) -> str:
+    """Return the SQL that creates the role, and lets it replicate."""
     return dedent(
         f"""\
         -- The role that reads the changes. It may log in and replicate; it owns nothing.
@@ -39,6 +40,7 @@ def role_statement(role: str) -> str:
 
 
 def printing_statement(role: str) -> str:
+    """Return the SQL that gives the role's sessions the settings of `PRINTING`."""
     values = ", ".join(f"({literal(name)}, {literal(value)})" for name, value in PRINTING.items())
     return dedent(
         f"""\
@@ -65,6 +67,7 @@ def printing_statement(role: str) -> str:
 
 
 def rights_statement(role: str) -> str:
+    """Return the SQL that lets the role read the tables that the lake takes."""
     return dedent(
         f"""\
         DO $tributary$
@@ -82,6 +85,7 @@ def rights_statement(role: str) -> str:
 
 
 def rights_on_later_tables(role: str, schema: str) -> str:
+    """Return the SQL that lets the role read the tables that somebody creates later in the schema."""
     return dedent(
         f"""\
         -- Make tables that are created later in {comment(schema)} readable too, no matter who creates them.

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 
 def like(wildcard: str) -> str:
+    """Return a pattern with `*` and `?` as a literal for LIKE."""
     escaped = "".join(f"\\{character}" if character in "\\%_" else character for character in wildcard)
     return literal(escaped.replace("*", "%").replace("?", "_"))
 
@@ -30,6 +31,7 @@ def literal(text: str) -> str:
 
 
 def identifier(name: str) -> str:
+    """Return a name in quotes, without a colon."""
     quoted = '"' + name.replace('"', '""') + '"'
     if ":" not in name:
         return quoted
@@ -37,4 +39,5 @@ def identifier(name: str) -> str:
 
 
 def comment(text: str) -> str:
+    """Return a text for a comment: one line without a colon."""
     return " ".join(text.replace(":", " ").split())

@@ -66,6 +66,11 @@ def schemas_published_whole(lake: Lake, source: PostgresSource) -> tuple[str, ..
 def matched_tables(
     lake: Lake, source: PostgresSource, untaken: Collection[TableName], condition: str = ""
 ) -> tuple[str, ...]:
+    """Return the SQL that lists the tables that the lake takes, in a temporary table.
+
+    untaken    tables that match the patterns, and are not taken
+    condition  more SQL over n and c, which begins with AND
+    """
     cases = "".join(
         f"\n    WHEN (n.nspname, c.relname) = ({literal(table.schema)}, {literal(table.table)})"
         f" THEN {literal(f' WHERE ({rows})')}"
@@ -92,6 +97,7 @@ def taken(source: PostgresSource) -> str:
 
 
 def unsafe_tables() -> tuple[str, ...]:
+    """Return the SQL that lists the tables that cannot be published, in a temporary table."""
     return (
         "-- Tables that cannot be published. Their own application could no longer update them, also in a\n"
         "-- partition, or two of their columns differ only in case, which stops Debezium.\n"

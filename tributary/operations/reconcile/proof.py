@@ -82,15 +82,25 @@ class SourceLink:
         wanted = {
             t: known for t, known in missing.items() if t.source == name and source.matches(t.schema, t.table)
         }
-        return frozenset(wanted) if source.has_other_connector else self.engine.unseen(session, wanted)
+        others = self.sent_by_others(wanted)
+        return others | self.engine.unseen(session, {t: wanted[t] for t in wanted.keys() - others})
 
-    @property
-    def why_unseen(self) -> str:
-        """Why an unseen table cannot be compared."""
-        if not self.source.has_other_connector:
-            return "the connector's user may not read it"
+    def sent_by_others(self, tables: Collection[TableName]) -> frozenset[TableName]:
+        """Return the tables of the source that come from another connector than Tributary's.
+
+        Tributary's own connector has made a topic for each table of which it has ever sent an event."""
+        if not tables or not self.source.has_other_connector:
+            return frozenset()
+        return frozenset(tables) - {*read_table_names(self.kafka, self.lake)}
+
+    def why_unseen(self, tables: Collection[TableName]) -> Mapping[TableName, str]:
+        """Return why each of the unseen tables cannot be compared."""
         prefix = self.source.events.topic_prefix
-        return f"another connector sends it (topic_prefix {prefix}), and the source's own database lacks it"
+        elsewhere = (
+            f"another connector sends it (topic_prefix {prefix}), and the source's own database lacks it"
+        )
+        others = self.sent_by_others(tables)
+        return {t: elsewhere if t in others else "the connector's user may not read it" for t in tables}
 
     def read_all_left_out(self) -> Mapping[TableName, str]:
         """Return the tables that the lake does not take, with the reason."""
@@ -208,7 +218,7 @@ def _round(
         places = read_silver_tables(link.files.filesystem, link.lake.names, link.silver)
         silver = {table.name: table for table in places}
         unseen = unseen_tables(link, reader, {*tables, *left_out}, silver) if before is None else frozenset()
-        proofs = {name: TableProof(name, problem=link.why_unseen) for name in unseen}
+        proofs = {name: TableProof(name, problem=why) for name, why in link.why_unseen(unseen).items()}
         for number, (name, table) in enumerate(sorted(tables.items()), start=1):
             patience.tell(f"comparing {name} ({number} of {len(tables)})")
             known = before[name] if before is not None else TableProof(name)

@@ -50,6 +50,7 @@ def notice_changes(lake: SourcedLake, tell: Callable[[str], None] = lambda _: No
 def _noticed(lake: SourcedLake, known: Collection[TableName], renewals: Renewals) -> tuple[Request, ...]:
     files, decisions = record_files(lake), _orphan_files(lake)
     found: list[Request] = []
+    unseen: set[TableName] = set()
     decided = decisions.read()
     # Before the looks: a table that is created later is no orphan.
     folders = read_table_folders(files.filesystem, files.names, lake.open_lake.silver)
@@ -67,12 +68,13 @@ def _noticed(lake: SourcedLake, known: Collection[TableName], renewals: Renewals
             for table, note in finding.left_out.items():
                 reasons = (reason.removeprefix(f"table {table}: ") for reason in note.reasons)
                 renewals.tell(f"{table} is left out: {' '.join(filter(None, (*reasons, *note.remedies)))}")
-            if finding.unseen and not link.source.has_other_connector:
-                renewals.tell(_blindness(finding.unseen))
+            unseen |= finding.unseen
+            if hidden := finding.unseen - link.sent_by_others(finding.unseen):
+                renewals.tell(_blindness(hidden))
     for request in found:
         renewals.tell(described(request))
     gone = files.read_gone(lake.lake)
-    for table in decided:
+    for table in decided.keys() - unseen:
         if why_orphan(lake.lake, gone, table) is None:
             decisions.forget(table)
     failures.raise_all()

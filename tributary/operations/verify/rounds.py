@@ -173,9 +173,10 @@ class VerifyKeeper:
                 unseen = unseen_tables(link, reader, {*tables, *left_out}, {*known, *silver})
             for gone in known.keys() - tables.keys() - unseen:
                 self._files.remove(gone)
-            for name in sorted(unseen if wanted.tables is None else unseen & {*wanted.tables}):
+            asked = unseen if wanted.tables is None else unseen & {*wanted.tables}
+            for name, why in sorted(link.why_unseen(asked).items()):
                 known_so_far = known.get(name) or Verification(name)
-                found[name] = replace(known_so_far, problem=link.why_unseen, looked_us=_now())
+                found[name] = replace(known_so_far, problem=why, looked_us=_now())
                 self._files.write(found[name])
             excused = self._excused(link, left_out)
             looked = {name: one.looked_us for name, one in known.items()}
