@@ -138,7 +138,9 @@ def _server_properties(broker: KafkaBroker) -> dict[str, str]:
         "group.initial.rebalance.delay.ms": "0",
         # After a kill, a restarted broker is refused until the killed broker's session expires.
         "broker.session.timeout.ms": "3000",
-        "broker.heartbeat.interval.ms": "500",
+        "broker.heartbeat.interval.ms": "1000",
+        # By default, the controller writes twice a second so that other controllers see that it works.
+        "metadata.max.idle.interval.ms": "0",
         "log.cleaner.dedupe.buffer.size": "8000000",
         "num.network.threads": "2",
         "num.io.threads": "2",
