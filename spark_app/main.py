@@ -89,7 +89,7 @@ class Run:
         self.progress.write(StepsChosen(found.steps, found.reason, wanted))
 
     def open_tables(self) -> LakeTables:
-        """Open the source of the events, and choose the steps."""
+        """Choose the steps, and open the source of the events."""
         self.choose_steps()
         source = open_source(self.spark, self.lake, self.arguments)
         if isinstance(source, SeveralSources):

@@ -73,6 +73,11 @@ class TopicExtent:
     topic_id: str | None = None
     problem: TributaryError | None = None
 
+    def check(self) -> None:
+        """Raise the problem, if there is one."""
+        if self.problem is not None:
+            raise self.problem
+
 
 class EventSource(Protocol):
     """A source of events. Reading a range twice gives the same events.

@@ -110,8 +110,7 @@ def _all_ranges(
     deadline = time.monotonic() + patience_seconds
     while True:
         extent = table.source.extents(frozenset({table.topic}))[table.topic]
-        if extent.problem is not None:
-            raise extent.problem
+        extent.check()
         if all(extent.end.get(partition, 0) >= position for partition, position in before.positions.items()):
             break
         if time.monotonic() >= deadline:

@@ -41,8 +41,7 @@ def replay_table(table: TableIngest) -> Replayed:
     quarantined_events, folders = found
     ranges = _since(quarantined_events, state.ledger)
     extent = parts.reader.extent()
-    if extent.problem is not None:
-        raise extent.problem
+    extent.check()
     check_topic(state.ledger, extent)
     check_replayable(table.topic, ranges, extent)
     events = table.source.read(table.topic, ranges)

@@ -40,8 +40,7 @@ class TopicReader:
 
         Raises `PositionLost` if no source holds the next event, `AnotherTopic` if the topic was recreated,
         and the problem of a source that cannot say what comes next."""
-        if extent.problem is not None:
-            raise extent.problem
+        extent.check()
         check_topic(ledger, extent)
         self.topic_id, self._held_from = extent.topic_id, extent.beginning
         self._partitions |= extent.end.keys()

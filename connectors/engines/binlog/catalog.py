@@ -49,7 +49,7 @@ class ServerFacts:
 
     @property
     def logs_cascades(self) -> bool:
-        """Whether the log has the changes that foreign keys make, as MySQL's has since 9.6 by default."""
+        """Tell whether the log has the changes that foreign keys make: MySQL's has since 9.6, by default."""
         return self.variables.get("innodb_native_foreign_keys", "").upper() in spellings("OFF")
 
     @property
@@ -58,7 +58,7 @@ class ServerFacts:
 
     @property
     def allows_zero_dates(self) -> bool:
-        """Whether a session with the server's settings can write the date 0000-00-00."""
+        """Tell whether a session with the server's settings can write the date 0000-00-00."""
         is_strict = not self.sql_modes.isdisjoint({"STRICT_TRANS_TABLES", "STRICT_ALL_TABLES"})
         return not (is_strict and "NO_ZERO_DATE" in self.sql_modes)
 

@@ -30,6 +30,8 @@ from tributary.operations.reconcile.hidden import Hiding
 from tributary.operations.reconcile.pairing import Pairing, comparable_lake_rows, pair
 from tributary.operations.reconcile.rounds import Findings
 
+HIDDEN = "the connector's user may not read it"
+
 Session = Any
 """A session of the source's engine. Only the engine uses it."""
 
@@ -74,33 +76,22 @@ class SourceLink:
 
     def unseen(
         self, session: Session, missing: Mapping[TableName, TableDefinition | None]
-    ) -> frozenset[TableName]:
-        """Return which of the missing tables the source's patterns match, and may be there all the same.
+    ) -> Mapping[TableName, str]:
+        """Return the missing tables that may be there all the same, each with why nobody can compare it.
 
         The connector's user may just not see them, or another connector sends them from another database."""
         name, source = self.source.name, self.source
         wanted = {
             t: known for t, known in missing.items() if t.source == name and source.matches(t.schema, t.table)
         }
-        others = self.sent_by_others(wanted)
-        return others | self.engine.unseen(session, {t: wanted[t] for t in wanted.keys() - others})
-
-    def sent_by_others(self, tables: Collection[TableName]) -> frozenset[TableName]:
-        """Return the tables of the source that come from another connector than Tributary's.
-
-        Tributary's own connector has made a topic for each table of which it has ever sent an event."""
-        if not tables or not self.source.has_other_connector:
-            return frozenset()
-        return frozenset(tables) - {*read_table_names(self.kafka, self.lake)}
-
-    def why_unseen(self, tables: Collection[TableName]) -> Mapping[TableName, str]:
-        """Return why each of the unseen tables cannot be compared."""
-        prefix = self.source.events.topic_prefix
-        elsewhere = (
-            f"another connector sends it (topic_prefix {prefix}), and the source's own database lacks it"
-        )
-        others = self.sent_by_others(tables)
-        return {t: elsewhere if t in others else "the connector's user may not read it" for t in tables}
+        # Tributary's own connector has made a topic for each table of which it has ever sent an event.
+        may_be_elsewhere = bool(wanted) and source.has_other_connector
+        own = read_table_names(self.kafka, self.lake) if may_be_elsewhere else wanted
+        others = wanted.keys() - {*own}
+        prefix = source.events.topic_prefix
+        sent = f"another connector sends it (topic_prefix {prefix}), and the source's own database lacks it"
+        hidden = self.engine.unseen(session, {t: wanted[t] for t in wanted.keys() - others})
+        return dict.fromkeys(others, sent) | dict.fromkeys(hidden, HIDDEN)
 
     def read_all_left_out(self) -> Mapping[TableName, str]:
         """Return the tables that the lake does not take, with the reason."""
@@ -217,8 +208,8 @@ def _round(
         wait_until_lake_holds(link, writer, followed, patience)
         places = read_silver_tables(link.files.filesystem, link.lake.names, link.silver)
         silver = {table.name: table for table in places}
-        unseen = unseen_tables(link, reader, {*tables, *left_out}, silver) if before is None else frozenset()
-        proofs = {name: TableProof(name, problem=why) for name, why in link.why_unseen(unseen).items()}
+        unseen = unseen_tables(link, reader, {*tables, *left_out}, silver) if before is None else {}
+        proofs = {name: TableProof(name, problem=why) for name, why in unseen.items()}
         for number, (name, table) in enumerate(sorted(tables.items()), start=1):
             patience.tell(f"comparing {name} ({number} of {len(tables)})")
             known = before[name] if before is not None else TableProof(name)
@@ -239,8 +230,8 @@ def _round(
 
 def unseen_tables(
     link: SourceLink, reader: Session, explained: Iterable[TableName], lake: Iterable[TableName]
-) -> frozenset[TableName]:
-    """Return the tables that the source had, or that the `lake` has, and that its user may not see.
+) -> Mapping[TableName, str]:
+    """Return the tables that the source had, or that the `lake` has, and why nobody can compare them.
 
     `explained` are those of which that is not the question: the user sees them, or they are left out."""
     known = link.read_known()

@@ -68,9 +68,9 @@ def _noticed(lake: SourcedLake, known: Collection[TableName], renewals: Renewals
             for table, note in finding.left_out.items():
                 reasons = (reason.removeprefix(f"table {table}: ") for reason in note.reasons)
                 renewals.tell(f"{table} is left out: {' '.join(filter(None, (*reasons, *note.remedies)))}")
-            unseen |= finding.unseen
-            if hidden := finding.unseen - link.sent_by_others(finding.unseen):
-                renewals.tell(_blindness(hidden))
+            unseen |= finding.unseen | finding.elsewhere
+            if finding.unseen:
+                renewals.tell(_blindness(finding.unseen))
     for request in found:
         renewals.tell(described(request))
     gone = files.read_gone(lake.lake)

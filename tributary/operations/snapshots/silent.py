@@ -15,7 +15,7 @@ from tributary.contract.errors import TributaryError
 from tributary.contract.online_snapshot import Noticed, Read, Reading, Record, Request, Requested
 from tributary.contract.remedies import BringUp, in_words, plain_words, remedies_of, said_once
 from tributary.contract.table_name import TableName
-from tributary.operations.reconcile.proof import SourceLink
+from tributary.operations.reconcile.proof import HIDDEN, SourceLink
 from tributary.operations.snapshots.record_files import LeftOutNote, Look, RecordFiles
 
 ADDED = SilentChanges(("some of its rows can have come before it was followed",))
@@ -35,13 +35,15 @@ class Finding:
     requests  the snapshots that were asked for
     left_out  new tables that the lake cannot take
     unread    tables that the lake can take, and that their connector does not read
-    unseen    tables that the source's catalog does not show, and that may be there all the same
+    unseen    tables that the connector's user no longer sees, and that may still be there
+    elsewhere tables that another connector sends, from where nobody looks
     """
 
     requests: tuple[Request, ...] = ()
     left_out: Mapping[TableName, LeftOutNote] = field(default_factory=dict)
     unread: frozenset[TableName] = frozenset()
     unseen: frozenset[TableName] = frozenset()
+    elsewhere: frozenset[TableName] = frozenset()
 
 
 def notice(
@@ -74,8 +76,8 @@ def notice(
     now = {table: definition for table, definition in defined.items() if table not in left_out}
     missing = {*earlier.tables, *earlier.left_out, *followed} - defined.keys() - left_out.keys()
     unseen = link.unseen(session, {table: earlier.tables.get(table) for table in missing})
-    now |= {table: earlier.tables[table] for table in unseen & earlier.tables.keys()}
-    left_out |= {table: earlier.left_out[table] for table in unseen & earlier.left_out.keys()}
+    now |= {table: earlier.tables[table] for table in unseen.keys() & earlier.tables.keys()}
+    left_out |= {table: earlier.left_out[table] for table in unseen.keys() & earlier.left_out.keys()}
     requests = () if before is None else tuple(_requests(link, session, before, now, followed))
     records = dict(files.read())
     for table in [one for one in records if one.source == source and one not in now]:
@@ -106,7 +108,8 @@ def notice(
         files.write_look(source, look)
     told_before = at_start.keys() | earlier.left_out.keys()
     told = {table: note for table, note in unfit.items() if table not in told_before}
-    return Finding(requests, told, frozenset(unread), unseen)
+    hidden = frozenset(table for table, why in unseen.items() if why == HIDDEN)
+    return Finding(requests, told, frozenset(unread), hidden, frozenset(unseen) - hidden)
 
 
 def _checked(link: SourceLink, session: Any, new: Collection[TableName]) -> Checked:

@@ -171,10 +171,11 @@ class VerifyKeeper:
                 tables = read_source_tables(link.source, reader)
                 left_out = link.read_all_left_out()
                 unseen = unseen_tables(link, reader, {*tables, *left_out}, {*known, *silver})
-            for gone in known.keys() - tables.keys() - unseen:
+            for gone in known.keys() - tables.keys() - unseen.keys():
                 self._files.remove(gone)
-            asked = unseen if wanted.tables is None else unseen & {*wanted.tables}
-            for name, why in sorted(link.why_unseen(asked).items()):
+            for name, why in sorted(unseen.items()):
+                if wanted.tables is not None and name not in wanted.tables:
+                    continue
                 known_so_far = known.get(name) or Verification(name)
                 found[name] = replace(known_so_far, problem=why, looked_us=_now())
                 self._files.write(found[name])
