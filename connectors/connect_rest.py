@@ -20,7 +20,12 @@ from tributary.contract.remedies import BringUp, CheckStatus, ReadRunbook, Remed
 _POLL_SECONDS = 0.2
 _REBALANCE_SECONDS = 60.0
 """The group notices a killed worker only after a session timeout, 10 seconds by default."""
-_REQUEST_SECONDS = 60
+_REQUEST_SECONDS = 100
+"""Connect gives up after 90 seconds, and then says what keeps it busy (RestServer, HerderRequestHandler)."""
+_BUSY = "Request timed out"
+_TIMES = {"GET": 2, "PUT": 2}
+"""How often a request is sent to a busy worker. Without an answer, nobody knows whether a worker has done or
+will still do what a request asks for, so only those are repeated that may be done twice."""
 _NOT_FOUND = 404
 _CONFLICT = 409
 _REBALANCE_EXPECTED = "a rebalance is expected"
@@ -61,6 +66,10 @@ Peer = Literal["database", "schema registry"]
 
 class ConnectUnreachable(TributaryError):
     """The Connect worker does not answer."""
+
+
+class ConnectBusy(ConnectUnreachable):
+    """The Connect worker has not done in time what it was asked for."""
 
 
 class ConnectRefused(TributaryError):
@@ -244,19 +253,21 @@ class ConnectRest:
     def _request(
         self, method: str, path: str, body: dict[str, Any] | None = None, where: str | None = None
     ) -> Any:
-        """Send a request and return the answer's JSON. Retry while the worker rebalances."""
+        """Send a request and return the answer's JSON. Wait while the worker rebalances or is busy."""
         deadline = time.monotonic() + _REBALANCE_SECONDS
+        times = _TIMES.get(method, 1)
         while True:
-            try:
-                answer = requests.request(method, f"{self.url}{path}", json=body, timeout=_REQUEST_SECONDS)
-            except requests.RequestException as error:
-                raise ConnectUnreachable(
-                    "the Kafka Connect worker does not answer",
-                    where=self.url,
-                    found=type(error).__name__,
-                    remedy=[CheckStatus(), "The log of the worker says why it does not run."],
-                ) from error
-            if not _is_rebalancing(answer) or time.monotonic() >= deadline:
+            answer = self._send(method, path, body)
+            if _is_busy(answer):
+                times -= 1
+                if times == 0:
+                    raise ConnectBusy(
+                        "the Kafka Connect worker is too busy to answer",
+                        where=where or self.url,
+                        found=_message(answer),
+                        remedy=[CheckStatus(), "The log of the worker says what it does."],
+                    )
+            elif not _is_rebalancing(answer) or time.monotonic() >= deadline:
                 break
             time.sleep(_POLL_SECONDS)
         if not answer.ok:
@@ -267,6 +278,17 @@ class ConnectRest:
                 found=_message(answer),
             )
         return answer.json() if answer.content else None
+
+    def _send(self, method: str, path: str, body: dict[str, Any] | None) -> requests.Response:
+        try:
+            return requests.request(method, f"{self.url}{path}", json=body, timeout=_REQUEST_SECONDS)
+        except requests.RequestException as error:
+            raise ConnectUnreachable(
+                "the Kafka Connect worker does not answer",
+                where=self.url,
+                found=type(error).__name__,
+                remedy=[CheckStatus(), "The log of the worker says why it does not run."],
+            ) from error
 
 
 def _known_remedies(failure: str) -> Remedies:
@@ -292,6 +314,10 @@ def _not_in_time(status: ConnectorStatus, timeout_seconds: float) -> ConnectorFa
 
 def _is_rebalancing(answer: requests.Response) -> bool:
     return answer.status_code == _CONFLICT or (not answer.ok and _REBALANCE_EXPECTED in _message(answer))
+
+
+def _is_busy(answer: requests.Response) -> bool:
+    return not answer.ok and _message(answer).startswith(_BUSY)
 
 
 def _message(answer: requests.Response) -> str:

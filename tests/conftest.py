@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import os
 import shlex
-import shutil
 import signal
 import subprocess
 from collections.abc import Iterable, Iterator
@@ -20,8 +19,6 @@ from hypothesis import settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-    from tributary.local.pipeline import RunningPipeline
 
 # An example's duration depends on how busy the machine is. Continuous integration judges a change by the same
 # examples each time; on a developer's machine every run tries others.
@@ -72,36 +69,6 @@ def _short_runs_of_the_app() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SPARK_SUBMIT_OPTS", " ".join(options))
         yield
-
-
-@pytest.fixture(scope="session")
-def pipeline(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningPipeline]:
-    """PostgreSQL, Kafka, Connect and S3 with both connectors, for all end-to-end tests of a run.
-
-    The lake is `shop-tests`. Its source `shop` takes all tables of schema `public` in a database `shop`.
-    Tests create their own tables and leave the servers unchanged.
-    """
-    from tributary.contract.lake import parse_lake
-    from tributary.local.pipeline import down, up
-    from tributary.local.state import StateFolder
-
-    state = StateFolder(tmp_path_factory.mktemp("pipeline") / "state")
-    lake = parse_lake(
-        """
-        [lake]
-        name = "shop-tests"
-
-        [source.shop]
-        engine = "postgres"
-        database = "shop"
-        tables = ["public.*"]
-        """
-    )
-    try:
-        yield up(lake, state)
-    finally:
-        down(state)
-        shutil.rmtree(state.path)
 
 
 def use_usual_steps() -> None:

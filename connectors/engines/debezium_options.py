@@ -25,9 +25,6 @@ BY_DATABASE = "io.debezium.schema.DefaultUnicodeTopicNamingStrategy"
 """Debezium's strategies for names of topics, which `naming.topic_escape` repeats: for engines with schemas in
 a database, and for those without. Its defaults map several tables to one topic."""
 
-RESUMABLE_OFFSETS = "io.tributary.connect.ResumableOffsets"
-"""Our own transform, which lets Debezium resume without a gap from the offset of any record."""
-
 MASKED_COLUMNS = "io.tributary.connect.MaskedColumns"
 """Our own transform, which masks and hashes columns."""
 
@@ -36,12 +33,6 @@ EVENT_ROUTER = "io.debezium.transforms.outbox.EventRouter"
 
 KEPT_NULLS = "io.tributary.connect.KeptNulls"
 """Our own transform, with which no Avro converter writes a column's default where a row has NULL."""
-
-ZERO_TIMESTAMPS = "io.tributary.connect.ZeroTimestamps"
-"""Our own transform, with which a zero timestamp from MariaDB's log is NULL, as from a snapshot."""
-
-TRANSACTION_NUMBERS = "io.tributary.connect.TransactionNumbers"
-"""Our own transform, with which changes of MySQL keep their order after a failover."""
 
 _MASKING = "maskedColumns"
 
@@ -92,13 +83,14 @@ def options_of_all_engines(
     deployment: Deployment,
     signal_table: str,
     topic_names: str,
-    mending: Mapping[str, str] | None = None,
+    transforms: Mapping[str, str],
 ) -> dict[str, str]:
     """Return the options that every source's connector has.
 
     topic_names   the strategy that names the topics: BY_SCHEMA or BY_DATABASE
     signal_table  asks Debezium to read tables again, in the schema `OWN_SCHEMA`
-    mending       options of transforms of the engine, which see a row before all others that change it
+    transforms    options of the engine's own transforms, which see a record before all others. One of them
+                  lets Debezium resume without a gap from the offset of any record (ResumableOffsets.java).
     """
     return {
         "tasks.max": "1",
@@ -114,7 +106,7 @@ def options_of_all_engines(
         "heartbeat.interval.ms": "5000",
         **_snapshots_on_demand(lake, source, signal_table),
         **_left_out_columns(lake, source),
-        **_transforms(lake, source, deployment.hash_salt, mending or {}),
+        **_transforms(lake, source, deployment.hash_salt, transforms),
         **_predicates(lake, source, signal_table),
         # By default, headers of each record hold the connector's name, task and run.
         "extended.headers.enabled": "false",
@@ -181,17 +173,16 @@ def _left_out_columns(lake: Lake, source: Source) -> dict[str, str]:
 
 
 def _transforms(
-    lake: Lake, source: Source, salt: SecretReference | None, mending: Mapping[str, str]
+    lake: Lake, source: Source, salt: SecretReference | None, of_engine: Mapping[str, str]
 ) -> dict[str, str]:
     """Return the transforms, in the order in which a record passes through them."""
     of_all = {
-        "resumableOffsets.type": RESUMABLE_OFFSETS,
         # Connect stores the offsets of dropped records, too.
         "dropSignals.type": "org.apache.kafka.connect.transforms.Filter",
         "dropSignals.predicate": _IS_SIGNAL,
     }
     of_avro = {} if source.format == "json" else {"keptNulls.type": KEPT_NULLS}
-    options = {**of_all, **mending, **_masking(lake, source, salt), **_routing(lake, source), **of_avro}
+    options = {**of_engine, **of_all, **_masking(lake, source, salt), **_routing(lake, source), **of_avro}
     names = dict.fromkeys(option.partition(".")[0] for option in options)
     return {
         "transforms": ",".join(names),

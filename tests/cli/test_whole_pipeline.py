@@ -30,6 +30,7 @@ from tests.ports import free_port
 from tests.spark_app.debezium import SourceTable
 from tributary.local.databases import SourceDatabase
 from tributary.local.pipeline import down
+from tributary.local.process import read_log_tail
 from tributary.local.s3 import s3_client
 from tributary.local.state import StateFolder
 from tributary.operations.workspace import Workspace
@@ -110,7 +111,9 @@ class Tributary:
         """Return the command's output. Fail if its status differs or if it prints a traceback."""
         process = self.start(*arguments)
         output, errors = process.communicate()
-        assert process.returncode == status, f"{arguments}: {process.returncode}\n{output}\n{errors}"
+        if process.returncode != status:
+            told = f"{arguments}: {process.returncode}\n{output}\n{errors}\n{self.ends_of_logs()}"
+            raise AssertionError(told)
         assert "Traceback" not in errors
         return output + errors if status else output
 
@@ -122,6 +125,11 @@ class Tributary:
         assert has_status, told
         assert output, told
         return json.loads(output)
+
+    def ends_of_logs(self) -> str:
+        """Return the last lines of each server's log, for a failure that cannot be repeated."""
+        logs = sorted(StateFolder(self.state).logs.glob("*.log"))
+        return "\n".join(f"{log.name}:\n{read_log_tail(log, 20)}" for log in logs)
 
     @property
     def workspace(self) -> Workspace:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from connectors.connect_rest import (
+    ConnectBusy,
     ConnectorFailed,
     ConnectorStatus,
     ConnectRefused,
@@ -138,6 +139,27 @@ def test_a_request_during_a_rebalance_is_repeated(connect: ConnectRest, script: 
     script.answers = [(409, {"message": "rebalance"}), (500, expected), (201, {})]
     connect.put(SOURCE)
     assert len(script.requests) == 3
+
+
+BUSY = (500, {"error_code": 500, "message": "Request timed out. The worker is currently starting a task."})
+
+
+def test_what_may_be_done_twice_is_asked_of_a_busy_worker_again(connect: ConnectRest, script: Script) -> None:
+    script.answers = [BUSY, (200, {})]
+    connect.put(SOURCE)
+    assert [method for method, *_ in script.requests] == ["PUT", "PUT"]
+
+
+@pytest.mark.parametrize(
+    ("ask", "times"), [(lambda connect: connect.status("a"), 2), (lambda connect: connect.delete("a"), 1)]
+)
+def test_a_worker_that_stays_busy_is_reported_with_what_it_does(
+    connect: ConnectRest, script: Script, ask: Callable[[ConnectRest], Any], times: int
+) -> None:
+    script.answers = [BUSY]
+    with pytest.raises(ConnectBusy, match=r"too busy .* found .* currently starting a task"):
+        ask(connect)
+    assert len(script.requests) == times
 
 
 def test_a_refused_config_is_reported_with_the_workers_own_reason(

@@ -14,7 +14,6 @@ import pytest
 
 from connectors import connect_classes
 from connectors.avro_converter import CONVERTERS, LOCK
-from connectors.engines.debezium_options import RESUMABLE_OFFSETS
 from connectors.engines.registry import ENGINES
 from connectors.plugins import Plugin, build_plugins, plugins_for, unpack_plugins
 from tributary import local
@@ -121,7 +120,7 @@ def test_each_plugin_holds_every_jar_that_the_lock_pins_for_it(plugins: tuple[Pl
         (
             "debezium-connector-mariadb",
             "org.apache.kafka.connect.transforms.Transformation",
-            RESUMABLE_OFFSETS,
+            "io.tributary.connect.binlog.BinlogOffsets",
         ),
         (
             "iceberg-sink",

@@ -204,7 +204,7 @@ def _resumable(jvm: Any, offset: Any, headers: Sequence[str]) -> Mapping[str, An
     record = connect.source.SourceRecord(
         {"server": "shop"}, copied, "topic", None, None, None, None, None, None, its_headers
     )
-    mended = jvm.io.tributary.connect.ResumableOffsets().apply(record).sourceOffset()
+    mended = jvm.io.tributary.connect.sqlserver.SqlServerOffsets().apply(record).sourceOffset()
     stored: Mapping[str, Any] = json.loads(bytes(_offset_json(jvm).fromConnectData("offsets", None, mended)))
     return stored
 

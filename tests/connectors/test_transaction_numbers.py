@@ -45,7 +45,7 @@ def numbered(
     event = jvm.org.apache.kafka.connect.source.SourceRecord(
         {}, sent, "t", None, None, None, plain.valueSchema(), plain.value()
     )
-    transformed = jvm.io.tributary.connect.TransactionNumbers().apply(event)
+    transformed = jvm.io.tributary.connect.binlog.TransactionNumbers().apply(event)
     return written(jvm, transformed)["source"]["sequence"]
 
 
@@ -107,7 +107,7 @@ class Run:
         loader = getattr(package, f"{title}OffsetContext$Loader")(read)
         self.json = converter(jvm, **{"schemas.enable": "false"})
         self.context = loader.load(self.json.toConnectData("o", json.dumps(stored).encode()).value())
-        self.transform = jvm.io.tributary.connect.TransactionNumbers()
+        self.transform = jvm.io.tributary.connect.binlog.TransactionNumbers()
 
     def transaction(self, gtid: str, gtids: str, begin: int, *events: int) -> list[Any]:
         """Return the sequences of a transaction's events at these bytes, of two rows each."""

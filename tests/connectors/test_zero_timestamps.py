@@ -47,7 +47,7 @@ def test_a_zero_timestamp_becomes_null_where_the_column_may_be_null(
     jvm: Any, text: str | None, is_zero: bool
 ) -> None:
     before = record(jvm, SCHEMA, {"before": row("1970-01-01T00:00:00Z"), "after": row(text), "op": "u"})
-    after = jvm.io.tributary.connect.ZeroTimestamps().apply(before)
+    after = jvm.io.tributary.connect.binlog.ZeroTimestamps().apply(before)
     kept = jvm.io.tributary.connect.KeptNulls().apply(after)
     assert written(jvm, kept) == {"before": row(None), "after": row(None if is_zero else text), "op": "u"}
 
@@ -55,7 +55,7 @@ def test_a_zero_timestamp_becomes_null_where_the_column_may_be_null(
 @pytest.mark.slow
 def test_a_record_without_rows_stays(jvm: Any) -> None:
     before = record(jvm, struct("Other", {**field("seen"), "name": ZONED}), {"seen": "1970-01-01T00:00:00Z"})
-    assert written(jvm, jvm.io.tributary.connect.ZeroTimestamps().apply(before)) == json.loads(
+    assert written(jvm, jvm.io.tributary.connect.binlog.ZeroTimestamps().apply(before)) == json.loads(
         '{"seen": "1970-01-01T00:00:00Z"}'
     )
 

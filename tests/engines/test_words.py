@@ -28,7 +28,9 @@ OF_AN_ENGINE = (
     "stacks/database/postgres/",
     "stacks/functions/bootstrap/",
     "spark_app/positions/postgres.py",
+    "connectors/java/io/tributary/connect/postgres/",
     "connectors/engines/binlog/",
+    "connectors/java/io/tributary/connect/binlog/",
     "connectors/engines/mysql/",
     "connectors/engines/mariadb/",
     "tributary/contract/engines/binlog.py",
@@ -88,14 +90,24 @@ ONLY_REGISTRIES_IMPORT = {
 """Modules outside the engine's own folders that may import its modules."""
 
 
+FOLDERS = ("bench", "connectors", "spark_app", "stacks", "tributary")
+
+
 @cache
 def modules() -> tuple[tuple[str, str], ...]:
-    """Return path and text of every module except tests."""
-    folders = ("bench", "connectors", "spark_app", "stacks", "tributary")
-    paths = [path for folder in folders for path in (PROJECT / folder).rglob("*.py")]
-    return tuple(
-        (path.relative_to(PROJECT).as_posix(), path.read_text()) for path in (PROJECT / "app.py", *paths)
-    )
+    """Return path and text of every module in Python except tests."""
+    return (("app.py", (PROJECT / "app.py").read_text()), *_texts("*.py"))
+
+
+@cache
+def sources() -> tuple[tuple[str, str], ...]:
+    """Return path and text of all code in Python and Java except tests."""
+    return (*modules(), *_texts("*.java"))
+
+
+def _texts(name: str) -> tuple[tuple[str, str], ...]:
+    paths = [path for folder in FOLDERS for path in (PROJECT / folder).rglob(name)]
+    return tuple((path.relative_to(PROJECT).as_posix(), path.read_text()) for path in paths)
 
 
 def words_of(text: str) -> set[str]:
@@ -117,7 +129,7 @@ def test_the_words_of_an_engine_stay_in_its_rooms() -> None:
     allowed = (*OF_AN_ENGINE, *OF_A_SERVER_OR_AN_EVENT)
     found = {
         f"{path}:{number}: {word}"
-        for path, text in modules()
+        for path, text in sources()
         if not is_in(path, allowed)
         for number, line in enumerate(text.splitlines(), start=1)
         if not line.startswith(("from ", "import "))  # Another test is about them.
@@ -128,7 +140,7 @@ def test_the_words_of_an_engine_stay_in_its_rooms() -> None:
 
 @pytest.mark.parametrize("room", [*OF_AN_ENGINE, *OF_A_SERVER_OR_AN_EVENT])
 def test_every_room_that_may_use_the_words_does(room: str) -> None:
-    texts = [text for path, text in modules() if is_in(path, (room,))]
+    texts = [text for path, text in sources() if is_in(path, (room,))]
     assert any(words_of(text).intersection(WORDS) for text in texts)
 
 

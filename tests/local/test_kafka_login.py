@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import threading
 import time
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -12,9 +11,9 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 
+from tests.kafka_broker import kafka_broker
 from tests.ports import free_port
 from tributary.local import kafka
-from tributary.local.server_files import read_server_files
 from tributary.operations.kafka_cluster import KafkaCluster
 from tributary.operations.kafka_topics import SeveralPartitions, Topic, read_notifications, read_topics
 from tributary.operations.stored_offsets import OffsetsUnreadable, stored_offsets
@@ -28,30 +27,12 @@ SHOP, OTHER = ["shop", {"server": "a"}], ["other", {"server": "b"}]
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaCluster]:
     """A broker with two topics, on whose listener clients log in with unsigned tokens."""
+    port = free_port()
     folder = tmp_path_factory.mktemp("broker")
-    (folder / "tmp").mkdir()
-    files = read_server_files()
-    port, controller_port, login_port = free_port(), free_port(), free_port()
-    server = kafka.KafkaBroker(
-        java=files.java,
-        classpath=files.kafka,
-        folder=folder,
-        log=folder / "kafka.log",
-        run=folder,
-        port=port,
-        controller_port=controller_port,
-        cluster_id="MkU3OEVBNTcwNTJENDM2Qg",
-    )
-    properties = kafka._server_properties
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(kafka, "_server_properties", lambda it: _with_logins(properties(it), login_port))
-        try:
-            server.start(threading.Event())
-            kafka.create_topic(server.bootstrap, TOPIC, partitions=2)
-            kafka.create_topic(server.bootstrap, NOTIFICATIONS, partitions=1)
-            yield _logging_in(f"127.0.0.1:{login_port}", "tests")
-        finally:
-            server.stop(folder)
+    with kafka_broker(folder, lambda properties: _with_logins(properties, port)) as broker:
+        kafka.create_topic(broker.bootstrap, TOPIC, partitions=2)
+        kafka.create_topic(broker.bootstrap, NOTIFICATIONS, partitions=1)
+        yield _logging_in(f"127.0.0.1:{port}", "tests")
 
 
 def _with_logins(properties: Mapping[str, str], port: int) -> dict[str, str]:

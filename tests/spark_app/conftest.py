@@ -1,4 +1,4 @@
-"""Fixtures that the tests share: a Glue server."""
+"""Fixtures that the tests share: a Kafka broker and a Glue server."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from spark_app.plain import plain_steps
 from spark_app.steps import steps
 from spark_app.steps.steps import Steps
 from tests.conftest import use_usual_steps
+from tests.kafka_broker import kafka_broker
 from tests.parameters import first_then_long
 from tests.spark_app.glue import DATABASE, Glue
 
@@ -41,6 +42,13 @@ def _with_steps(request: pytest.FixtureRequest, used: Steps) -> Iterator[None]:
     steps.use(used)
     yield
     use_usual_steps()
+
+
+@pytest.fixture(scope="module")
+def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a Kafka broker."""
+    with kafka_broker(tmp_path_factory.mktemp("kafka")) as broker:
+        yield broker.bootstrap
 
 
 @pytest.fixture(scope="session")

@@ -26,7 +26,6 @@ from tests.spark_app.debezium import TOPIC, SentEvent, SourceTable, event_row
 from tests.spark_app.memory_source import MemorySource
 from tributary.contract.lake import TablePolicy
 from tributary.contract.remedies import OpenEpoch
-from tributary.local.pipeline import RunningPipeline
 
 OFFSETS = st.dictionaries(st.integers(0, 3), st.integers(0, 20))
 RANGES = st.dictionaries(st.integers(0, 3), st.tuples(st.integers(0, 20), st.integers(1, 20))).map(
@@ -115,9 +114,8 @@ def test_a_recreated_topic_blocks_its_table_until_a_new_epoch_follows_all_earlie
 
 @pytest.mark.timeout(300)
 def test_a_topic_recreated_in_kafka_is_another_topic(
-    spark: SparkSession, pipeline: RunningPipeline, tmp_path: Path
+    spark: SparkSession, bootstrap: str, tmp_path: Path
 ) -> None:
-    bootstrap = pipeline.settings.kafka_bootstrap
     shop = SourceTable()
     shop.begin()
     for key in range(3):

@@ -11,14 +11,12 @@ from confluent_kafka.cimpl import NewPartitions, NewTopic
 from pyspark.sql import SparkSession
 
 from spark_app.sources.kafka import KafkaSource
-from tributary.local.pipeline import RunningPipeline
 
 TOPIC, OTHER = "offsets-of.a_topic-1", "offsets-of.a_topic"
 
 
 @pytest.mark.timeout(300)
-def test_new_records_partitions_and_topics_are_found(spark: SparkSession, pipeline: RunningPipeline) -> None:
-    bootstrap = pipeline.settings.kafka_bootstrap
+def test_new_records_partitions_and_topics_are_found(spark: SparkSession, bootstrap: str) -> None:
     source, admin = KafkaSource(spark, bootstrap, "offsets"), AdminClient({"bootstrap.servers": bootstrap})
     _make(admin, TOPIC)
     assert TOPIC in source.topics()

@@ -17,6 +17,8 @@ from tributary.contract.engines.binlog import BinlogSource
 from tributary.contract.lake import Lake
 from tributary.contract.table_name import TableName
 
+_OFFSETS = {"resumableOffsets.type": "io.tributary.connect.binlog.BinlogOffsets"}
+
 READ_DATABASES = "database.include.list"
 """The option with the databases of which a connector keeps the definitions of all tables."""
 
@@ -26,8 +28,8 @@ def render(
     lake: Lake,
     source: BinlogSource,
     deployment: Deployment,
-    untaken: Collection[TableName] = (),
-    mending: Mapping[str, str] | None = None,
+    untaken: Collection[TableName],
+    mending: Mapping[str, str],
 ) -> ConnectorConfig:
     """Return the connector that turns the source's changes into Kafka events, without its password.
 
@@ -42,7 +44,7 @@ def render(
             "database.server.id": str(server_id(lake, source)),
             **_NO_COLUMN_LEFT_OUT,
             **options_of_all_engines(
-                lake, source, deployment, signal_table(lake, source), BY_DATABASE, mending
+                lake, source, deployment, signal_table(lake, source), BY_DATABASE, {**_OFFSETS, **mending}
             ),
             READ_DATABASES: source.patterns.debezium_schema_regex,
             READ_TABLES: source.patterns.debezium_regex_without(

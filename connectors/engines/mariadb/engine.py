@@ -8,7 +8,6 @@ from typing import ClassVar
 from connectors.engines.binlog.character_sets import UNREADABLE_IN_MARIADB
 from connectors.engines.binlog.engine import BinlogEngine
 from connectors.engines.binlog.preflight import OF_BOTH, Rules
-from connectors.engines.debezium_options import ZERO_TIMESTAMPS
 
 
 class MariaDbEngine(BinlogEngine):
@@ -20,7 +19,10 @@ class MariaDbEngine(BinlogEngine):
     connector_class = "io.debezium.connector.mariadb.MariaDbConnector"
     client = "mariadb"
     statement_limits = ("SET SESSION max_statement_time = {seconds}", "SET SESSION max_statement_time = 0")
-    mending: ClassVar[Mapping[str, str]] = {"zeroTimestamps.type": ZERO_TIMESTAMPS}
+    # With it, a zero timestamp from the log is NULL, as from a snapshot.
+    mending: ClassVar[Mapping[str, str]] = {
+        "zeroTimestamps.type": "io.tributary.connect.binlog.ZeroTimestamps"
+    }
     rules = Rules(
         title="MariaDB",
         other=("MySQL", "mysql"),

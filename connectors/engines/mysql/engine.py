@@ -7,7 +7,6 @@ from typing import ClassVar
 
 from connectors.engines.binlog.engine import BinlogEngine
 from connectors.engines.binlog.preflight import OF_BOTH, Rules
-from connectors.engines.debezium_options import TRANSACTION_NUMBERS
 
 
 class MySqlEngine(BinlogEngine):
@@ -22,7 +21,10 @@ class MySqlEngine(BinlogEngine):
         "SET SESSION max_execution_time = {milliseconds}",
         "SET SESSION max_execution_time = 0",
     )
-    mending: ClassVar[Mapping[str, str]] = {"transactionNumbers.type": TRANSACTION_NUMBERS}
+    # With it, changes keep their order after a failover.
+    mending: ClassVar[Mapping[str, str]] = {
+        "transactionNumbers.type": "io.tributary.connect.binlog.TransactionNumbers"
+    }
     rules = Rules(
         title="MySQL",
         other=("MariaDB", "mariadb"),

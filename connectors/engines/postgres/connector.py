@@ -17,6 +17,7 @@ from tributary.contract.table_name import TableName
 PLUGIN = "debezium-connector-postgres"
 CONNECTOR_CLASS = "io.debezium.connector.postgresql.PostgresConnector"
 SLOT_OPTION = "slot.name"
+_TRANSFORMS = {"resumableOffsets.type": "io.tributary.connect.postgres.PostgresOffsets"}
 
 
 def render(
@@ -32,7 +33,9 @@ def render(
             "connector.class": CONNECTOR_CLASS,
             **login(deployment.databases[source.name]),
             "database.dbname": source.database,
-            **options_of_all_engines(lake, source, deployment, signal_table(lake, source), BY_SCHEMA),
+            **options_of_all_engines(
+                lake, source, deployment, signal_table(lake, source), BY_SCHEMA, _TRANSFORMS
+            ),
             "plugin.name": "pgoutput",
             SLOT_OPTION: replication_slot(lake, source),
             # A connector with a backlog finds its place in the log and then opens the slot again, often

@@ -22,6 +22,7 @@ from tributary.contract.table_name import TableName
 
 PLUGIN = "debezium-connector-sqlserver"
 CONNECTOR_CLASS = "io.debezium.connector.sqlserver.SqlServerConnector"
+_TRANSFORMS = {"resumableOffsets.type": "io.tributary.connect.sqlserver.SqlServerOffsets"}
 
 
 def render(
@@ -38,7 +39,7 @@ def render(
             "connector.class": CONNECTOR_CLASS,
             **login(deployment.databases[source.name]),
             "database.names": source.database,
-            **options_of_all_engines(lake, source, deployment, signals, BY_SCHEMA),
+            **options_of_all_engines(lake, source, deployment, signals, BY_SCHEMA, _TRANSFORMS),
             "heartbeat.action.query": heartbeat_query(lake, source),
             # Debezium's names of tables begin with the database here.
             "signal.data.collection": f"{source.database}.{OWN_SCHEMA}.{signals}",

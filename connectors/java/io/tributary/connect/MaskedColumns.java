@@ -28,8 +28,8 @@ import org.apache.kafka.connect.transforms.Transformation;
  * Replaces the values of columns in change events: by a constant text, or by their HMAC-SHA256.
  *
  * <p>Debezium's own {@code column.mask.*} options are not enough (io.debezium.relational.mapping.MaskStrings). They pass
- * on a column of another type than text without a word, and hash the placeholder of an unchanged TOAST value. The salt
- * is a part of an option's name, which no config provider can fill in.
+ * on a column of another type than text without a word, and hash the placeholder of a value that is not sent because
+ * it has not changed. The salt is a part of an option's name, which no config provider can fill in.
  *
  * <p>Options:
  *
@@ -185,7 +185,7 @@ public class MaskedColumns<R extends ConnectRecord<R>> implements Transformation
                 .formatHex(mac.doFinal(bytes == null ? value.toString().getBytes(StandardCharsets.UTF_8) : bytes));
     }
 
-    /** Tells whether the value stands for an unchanged TOAST value (UnchangedToastedPlaceholder). */
+    /** Tells whether the value stands for one that is not sent, because it has not changed. */
     private static boolean isPlaceholder(Object value) {
         if (value instanceof Map<?, ?> map) {
             return map.size() == 1 && map.containsKey(PLACEHOLDER);

@@ -1,4 +1,4 @@
-package io.tributary.connect;
+package io.tributary.connect.binlog;
 
 import java.util.Map;
 import org.apache.kafka.common.config.ConfigDef;

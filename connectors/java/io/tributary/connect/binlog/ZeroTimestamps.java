@@ -1,4 +1,4 @@
-package io.tributary.connect;
+package io.tributary.connect.binlog;
 
 import java.util.Collections;
 import java.util.IdentityHashMap;
