@@ -38,6 +38,7 @@ from spark_app.sources.bronze import BronzeSource
 from spark_app.sources.event import EventSource
 from spark_app.sources.kafka import KafkaSource
 from spark_app.table.table_ingest import TableIngest
+from spark_app.wire.topic_form import TopicForm
 from tributary.contract.lake import Lake, TablePolicy, parse_lake
 from tributary.contract.table_name import TableName
 from tributary.local.kafka import KafkaBroker, create_topic
@@ -319,8 +320,9 @@ class OursContender:
             source=self._source,
             hudi=self._table,
             quarantine_path=str(self.arena.folder / "quarantine"),
-            log=PostgresLog(),
-            registry=KeptSchemas(SchemasInMemory().schema) if self.form == "avro" else None,
+            form=TopicForm(
+                PostgresLog(), registry=KeptSchemas(SchemasInMemory().schema) if self.form == "avro" else None
+            ),
         )
         with _measured(self.arena.driver) as measured:
             applied = apply_all(table, batch)

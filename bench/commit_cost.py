@@ -31,6 +31,7 @@ from spark_app.run.stop_request import StopRequest
 from spark_app.run.table_runs import TableRuns
 from spark_app.sources.kafka import KafkaSource
 from spark_app.table.table_ingest import TableIngest
+from spark_app.wire.topic_form import TopicForm
 from tributary.contract.lake import parse_lake
 from tributary.contract.table_name import TableName
 from tributary.local import kafka
@@ -139,7 +140,12 @@ def _table(running: Driver, source: KafkaSource) -> TableIngest:
     silver = f"s3a://{LAKE.names.silver_bucket}/{path}"
     hudi = HudiTable(running.spark, silver, path.replace("/", "_"), LAKE.policy(TABLE))
     return TableIngest(
-        str(TABLE), TOPIC, source, hudi, f"s3a://{LAKE.names.quarantine_bucket}/{path}", PostgresLog()
+        str(TABLE),
+        TOPIC,
+        source,
+        hudi,
+        f"s3a://{LAKE.names.quarantine_bucket}/{path}",
+        TopicForm(PostgresLog()),
     )
 
 

@@ -40,6 +40,7 @@ from spark_app.table.table_ingest import TableIngest
 from spark_app.wire.decode import decode
 from spark_app.wire.json_with_schemas import read_schema_version
 from spark_app.wire.schema_version import SchemaTexts, columns_of
+from spark_app.wire.topic_form import TopicForm
 from tributary.local.state import StateFolder, choose_settings
 
 
@@ -126,7 +127,9 @@ class _Load:
 
     def ours(self, target: Path) -> DataFrame:
         hudi = HudiTable(self.spark, str(target), "orders", policy_of("schemas", buckets=4))
-        table = TableIngest(TABLE, TOPIC, self.source, hudi, str(self.folder / "quarantine"), PostgresLog())
+        table = TableIngest(
+            TABLE, TOPIC, self.source, hudi, str(self.folder / "quarantine"), TopicForm(PostgresLog())
+        )
         apply_all(table, self.settings.batch)
         return as_on_the_wire(hudi.read())
 

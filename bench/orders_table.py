@@ -22,6 +22,7 @@ from spark_app.positions.postgres import PostgresLog
 from spark_app.reports import Committed
 from spark_app.sources.event import EVENT, OffsetRange, TopicExtent
 from spark_app.table.table_ingest import TableIngest
+from spark_app.wire.topic_form import TopicForm
 
 TOPIC = "bench.shop.public.orders"
 
@@ -109,7 +110,9 @@ def build_orders_table(spark: SparkSession, folder: str | Path, hudi: HudiTable,
     )
     hudi.write(_snapshot_rows(spark, orders), commit_metadata(ledger))
     topic = Topic(spark, first=orders)
-    ingest = TableIngest("shop.public.orders", TOPIC, topic, hudi, f"{folder}/quarantine", PostgresLog())
+    ingest = TableIngest(
+        "shop.public.orders", TOPIC, topic, hudi, f"{folder}/quarantine", TopicForm(PostgresLog())
+    )
     ingest.recover()
     return OrdersTable(OrdersHistory(TOPIC, orders, untouched=orders // 10), topic, ingest)
 

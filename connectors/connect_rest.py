@@ -151,9 +151,14 @@ class ConnectorStatus:
 
 @dataclass(frozen=True)
 class ConnectRest:
-    """A worker's REST interface at `url`, such as http://127.0.0.1:8083."""
+    """A worker's REST interface.
+
+    url              such as http://127.0.0.1:8083
+    timeout_seconds  how long to wait for an answer
+    """
 
     url: str
+    timeout_seconds: float = _REQUEST_SECONDS
 
     def put(self, connector: ConnectorConfig) -> None:
         """Create the connector or change its config. Raise ConnectRefused with the reason."""
@@ -281,7 +286,7 @@ class ConnectRest:
 
     def _send(self, method: str, path: str, body: dict[str, Any] | None) -> requests.Response:
         try:
-            return requests.request(method, f"{self.url}{path}", json=body, timeout=_REQUEST_SECONDS)
+            return requests.request(method, f"{self.url}{path}", json=body, timeout=self.timeout_seconds)
         except requests.RequestException as error:
             raise ConnectUnreachable(
                 "the Kafka Connect worker does not answer",

@@ -18,6 +18,7 @@ from spark_app.table.deleted_keys import DeletedKeys
 from spark_app.table.item_keys import ItemKeyEvents
 from spark_app.table.key_events import KeyEvents
 from spark_app.table.table_ingest import TableIngest
+from spark_app.wire.topic_form import TopicForm
 from tributary.contract.item_stream import DELETED_KEYS_FOLDER
 from tributary.contract.lake import Lake
 from tributary.contract.table_name import TableName
@@ -52,11 +53,13 @@ class LakeTables:
                 self.spark, f"{self.arguments.silver}/{path}", path.replace("/", "_"), lake.policy(table)
             ),
             quarantine_path=f"{self.arguments.quarantine}/{path}",
-            log=SOURCE_LOGS[of_source.engine],
+            form=TopicForm(
+                SOURCE_LOGS[of_source.engine],
+                written=of_source.events,
+                registry=self.registry,
+                items=of_source.item_rules(table.table),
+            ),
             older=None if has_items else older_source(self.spark, self.arguments),
-            written=of_source.events,
-            registry=self.registry,
-            items=of_source.item_rules(table.table),
             deleted_path=self._deleted_path(lake, table),
         )
 

@@ -21,6 +21,7 @@ from spark_app.hudi.table_files import TableFiles
 from spark_app.positions.registry import SOURCE_LOGS
 from spark_app.sources.event import EVENT, OffsetRange, TopicExtent
 from spark_app.table.table_ingest import TableIngest
+from spark_app.wire.topic_form import TopicForm
 from tributary.contract.acceleration import STEPS_FOLDER
 from tributary.contract.errors import TributaryError
 from tributary.contract.lake import Storage, TablePolicy
@@ -58,7 +59,12 @@ def _test(spark: SparkSession, folder: str, storage: Storage) -> None:
     path = f"{folder}/{storage}"
     hudi = HudiTable(spark, path, f"self_test_{storage}", TablePolicy(storage=storage, buckets=2))
     table = TableIngest(
-        _TOPIC, _TOPIC, _Things(spark), hudi, f"{folder}/quarantine", next(iter(SOURCE_LOGS.values()))
+        _TOPIC,
+        _TOPIC,
+        _Things(spark),
+        hudi,
+        f"{folder}/quarantine",
+        TopicForm(next(iter(SOURCE_LOGS.values()))),
     )
     for first in (0, _THINGS):
         table.apply((OffsetRange(0, first, first + _THINGS),))

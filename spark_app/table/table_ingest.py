@@ -13,9 +13,7 @@ from spark_app.columns.table_columns import TableColumns, columns_of_table
 from spark_app.hudi.hudi_table import HudiTable
 from spark_app.ledger.commits import commit_metadata
 from spark_app.ledger.ledger import Ledger
-from spark_app.positions.source_log import SourceLog
 from spark_app.reports import Committed, Serviced
-from spark_app.schema_registry.registry import SchemaRegistry
 from spark_app.sources.event import EventSource, OffsetRange, TopicExtent
 from spark_app.table.batch import Applied, BatchApplier, Phases, TableParts, committed_report
 from spark_app.table.batch_mode import Merging
@@ -27,13 +25,9 @@ from spark_app.table.services import TableServices
 from spark_app.table.setting_aside import SettingAside
 from spark_app.table.table_state import TableState
 from spark_app.table.topic_reader import TopicReader, events_behind
-from spark_app.wire.items.item_schemas import ItemSchemas
-from spark_app.wire.schema_versions import SchemaVersions
 from spark_app.wire.schemas import Schemas
+from spark_app.wire.topic_form import TopicForm
 from tributary.contract.column_names import HUDI_PREFIX
-from tributary.contract.item_stream import ItemRules
-from tributary.contract.lake import TablePolicy
-from tributary.contract.source import Events
 
 
 class TableIngest:
@@ -41,11 +35,8 @@ class TableIngest:
 
     name             source.schema.table
     quarantine_path  the folder for its events that cannot be applied
-    log              how the engine of the source gives positions
+    form             how its events are written
     older            has the events that `source` no longer holds
-    written          how the topic's events are written
-    registry         has the schemas of events that only name them
-    items            how the items of the topic become rows; None if Debezium wrote the topic
     deleted_path     the folder for its deleted keys, if its source does not keep the order of changes
 
     It recovers from the table itself at its first use, and after `forget`."""
@@ -57,46 +48,37 @@ class TableIngest:
         source: EventSource,
         hudi: HudiTable,
         quarantine_path: str,
-        log: SourceLog,
+        form: TopicForm,
         older: EventSource | None = None,
-        written: Events | None = None,
-        registry: SchemaRegistry | None = None,
-        items: ItemRules | None = None,
         deleted_path: str | None = None,
     ) -> None:
         self.quarantine_path: Final = quarantine_path
-        self.written: Final = written or Events()
-        self.registry: Final = registry
-        self.items: Final = items
+        self.form: Final = form
         self.parts: Final = TableParts(
             name=name,
-            log=log,
+            log=form.log,
             hudi=hudi,
             reader=TopicReader(topic, source, older),
-            versions=self._schemas(hudi.policy, log),
+            versions=form.schemas(hudi.policy),
             aside=SettingAside(topic, quarantine_path, hudi.policy),
             commits=KnownCommits(name, hudi),
-            newer=None if log.keeps_order else self._newer(hudi, deleted_path),
+            newer=None if form.log.keeps_order else self._newer(hudi, deleted_path),
         )
         self.services: Final = TableServices(hudi, self.check_timeline)
         self._state: TableState | None = None
 
     def new_versions(self) -> Schemas:
         """Return the schemas of a table whose events have not been read yet."""
-        return self._schemas(self.hudi.policy, self.parts.log)
+        return self.form.schemas(self.hudi.policy)
 
     def _newer(self, hudi: HudiTable, deleted_path: str | None) -> NewerRows:
         """Return what keeps the newer rows. A table with soft deletes remembers its deleted keys itself."""
         if hudi.policy.deletes == "soft":
             return NewerRows(hudi.read, deleted=None)
-        assert self.items is not None, "such a source has items"
+        items = self.form.items
+        assert items is not None, "such a source has items"
         assert deleted_path is not None, "hard deletes need a folder to remember them"
-        return NewerRows(hudi.read, DeletedKeys(hudi.spark, deleted_path, self.items.remembered))
-
-    def _schemas(self, policy: TablePolicy, log: SourceLog) -> Schemas:
-        if self.items is not None:
-            return ItemSchemas(self.items, log)
-        return SchemaVersions(policy, self.written, log, self.registry)
+        return NewerRows(hudi.read, DeletedKeys(hudi.spark, deleted_path, items.remembered))
 
     @property
     def name(self) -> str:

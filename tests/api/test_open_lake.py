@@ -26,6 +26,7 @@ from spark_app.ledger.commits import last_commit
 from spark_app.positions.postgres import PostgresLog
 from spark_app.sources.event import OffsetRange
 from spark_app.table.table_ingest import TableIngest
+from spark_app.wire.topic_form import TopicForm
 from tests.aws_double import running_moto
 from tests.browser.chromium import chromium
 from tests.cli.deployed import ACCOUNT, ITEMS, LAKE, NAMES, REGION, make_stack
@@ -117,7 +118,7 @@ def _write_things(
         things.commit()
         rows = [event_row(event, offset) for offset, event in enumerate(things.events)]
         table = TableIngest(
-            "things", TOPIC, MemorySource(spark, rows), hudi, str(quarantine / path), PostgresLog()
+            "things", TOPIC, MemorySource(spark, rows), hudi, str(quarantine / path), TopicForm(PostgresLog())
         )
         table.recover()
         table.apply((OffsetRange(0, first, len(rows)),))

@@ -70,5 +70,6 @@ def test_mariadbs_connector_mends_a_row_before_it_is_masked() -> None:
         (source,) = lake.sources
         assert isinstance(source, BinlogSource)
         transforms[engine.title] = engine.render(lake, source, local_deployment(lake)).config["transforms"]
-    assert transforms["MariaDB"].split(",")[-2:] == ["zeroTimestamps", "maskedColumns"]
+    names = transforms["MariaDB"].split(",")
+    assert names.index("zeroTimestamps") < names.index("maskedColumns")
     assert "zeroTimestamps" not in transforms["MySQL"]

@@ -18,6 +18,7 @@ from spark_app.positions.postgres import PostgresLog
 from spark_app.run.failures import PASSING_FAILURES
 from spark_app.sources.event import OffsetRange
 from spark_app.table.table_ingest import TableIngest
+from spark_app.wire.topic_form import TopicForm
 from tests.faults.injected import Harm
 from tests.faults.s3_faults import FaultyS3, Moment, Point, faulty_s3
 from tests.spark_app.debezium import TOPIC, SourceTable, event_row
@@ -117,7 +118,7 @@ class LakeTable:
                 self._events(),
                 self.hudi,
                 f"{self._path}/quarantine",
-                PostgresLog(),
+                TopicForm(PostgresLog()),
             )
         self._ingest.parts.reader.source = self._events()
         return self._ingest

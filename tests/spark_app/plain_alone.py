@@ -24,6 +24,7 @@ from spark_app.run.session import start_session
 from spark_app.sources.event import OffsetRange
 from spark_app.table.rebuild import rebuild_table
 from spark_app.table.table_ingest import TableIngest
+from spark_app.wire.topic_form import TopicForm
 from tests.conftest import SHORT_RUN
 from tests.spark_app.debezium import TOPIC, SourceTable, event_row
 from tests.spark_app.memory_source import MemorySource
@@ -57,7 +58,7 @@ def _use_services(spark: SparkSession, folder: Path) -> None:
     policy = TablePolicy(buckets=1, history=timedelta(0), longest_query=timedelta(0))
     hudi = HudiTable(spark, str(folder / "silver"), "things", policy)
     source = MemorySource(spark, rows)
-    table = TableIngest("things", TOPIC, source, hudi, str(folder / "quarantine"), PostgresLog())
+    table = TableIngest("things", TOPIC, source, hudi, str(folder / "quarantine"), TopicForm(PostgresLog()))
     for number in range(2):
         table.apply((OffsetRange(0, 2 * number, 2 * number + 2),))
         table.serve()

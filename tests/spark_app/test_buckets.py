@@ -21,6 +21,7 @@ from spark_app.positions.postgres import PostgresLog
 from spark_app.sources.event import OffsetRange
 from spark_app.table import batch_plan
 from spark_app.table.table_ingest import TableIngest
+from spark_app.wire.topic_form import TopicForm
 from tests.spark_app.debezium import TOPIC, SourceTable, event_row
 from tests.spark_app.memory_source import MemorySource
 from tributary.contract.lake import TablePolicy
@@ -109,7 +110,12 @@ def test_a_large_batch_whose_changes_say_all_is_written_from_its_buckets(
     rows = [event_row(sent, offset) for offset, sent in enumerate(source.events)]
     hudi = HudiTable(spark, str(tmp_path / "silver"), "things", TablePolicy(buckets=2, deletes=deletes))
     table = TableIngest(
-        "things", TOPIC, MemorySource(spark, rows), hudi, str(tmp_path / "quarantine"), PostgresLog()
+        "things",
+        TOPIC,
+        MemorySource(spark, rows),
+        hudi,
+        str(tmp_path / "quarantine"),
+        TopicForm(PostgresLog()),
     )
     written: list[bool] = []
     write = AppendWriter.write

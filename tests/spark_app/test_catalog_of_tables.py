@@ -23,6 +23,7 @@ from spark_app.run.loop import Ingest
 from spark_app.run.outcome_files import OutcomeFiles
 from spark_app.run.table_runs import TableRuns
 from spark_app.table.table_ingest import TableIngest
+from spark_app.wire.topic_form import TopicForm
 from tests.parameters import first_then_long
 from tests.spark_app.debezium import TOPIC, SourceTable, event_row
 from tests.spark_app.glue import DATABASE, FAST, Glue
@@ -67,7 +68,7 @@ def test_a_run_commits_all_and_shows_its_table_though_glue_was_away(
 def ingest(hudi: HudiTable, shop: SourceTable, glue: Glue) -> bool:
     """Run once over all events that have been sent so far."""
     source = MemorySource(hudi.spark, [event_row(event, n) for n, event in enumerate(shop.events)])
-    table = TableIngest("things", TOPIC, source, hudi, f"{hudi.path}-quarantine", PostgresLog())
+    table = TableIngest("things", TOPIC, source, hudi, f"{hudi.path}-quarantine", TopicForm(PostgresLog()))
     progress = ProgressWriter(io.StringIO())
     catalog = CatalogSync(GlueCatalog(glue.client, DATABASE), lambda name: name, progress, FAST)
     outcomes = OutcomeFiles(hudi.spark)

@@ -15,6 +15,7 @@ from spark_app.sources.event import OffsetRange
 from spark_app.table import known_commits, services
 from spark_app.table.known_commits import ClockIsBehind
 from spark_app.table.table_ingest import TableIngest
+from spark_app.wire.topic_form import TopicForm
 from tests.spark_app.debezium import TOPIC, SourceTable, event_row
 from tests.spark_app.memory_source import MemorySource
 from tributary.contract.lake import TablePolicy
@@ -31,7 +32,12 @@ def test_nothing_is_written_before_the_last_commit(
     rows = [event_row(event, offset) for offset, event in enumerate(shop.events)]
     hudi = HudiTable(spark, str(tmp_path / "silver"), "things", TablePolicy(buckets=1))
     table = TableIngest(
-        "things", TOPIC, MemorySource(spark, rows), hudi, str(tmp_path / "quarantine"), PostgresLog()
+        "things",
+        TOPIC,
+        MemorySource(spark, rows),
+        hudi,
+        str(tmp_path / "quarantine"),
+        TopicForm(PostgresLog()),
     )
     table.apply((OffsetRange(0, 0, 1),))
     table.services.commits = services.COMMITS_BETWEEN_SERVICES

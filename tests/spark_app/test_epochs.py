@@ -22,6 +22,7 @@ from spark_app.sources.event import EventSource, OffsetRange, TopicExtent, split
 from spark_app.sources.kafka import KafkaSource
 from spark_app.table.new_epoch import NoOtherTopic, open_epoch
 from spark_app.table.table_ingest import TableIngest
+from spark_app.wire.topic_form import TopicForm
 from tests.spark_app.debezium import TOPIC, SentEvent, SourceTable, event_row
 from tests.spark_app.memory_source import MemorySource
 from tributary.contract.lake import TablePolicy
@@ -153,7 +154,7 @@ def _make_topic(bootstrap: str, events: Sequence[SentEvent]) -> None:
 
 def _table(spark: SparkSession, folder: Path, source: EventSource, topic: str = TOPIC) -> TableIngest:
     hudi = HudiTable(spark, str(folder / "silver"), "things", TablePolicy())
-    return TableIngest("things", topic, source, hudi, str(folder / "quarantine"), PostgresLog())
+    return TableIngest("things", topic, source, hudi, str(folder / "quarantine"), TopicForm(PostgresLog()))
 
 
 def _extent(table: TableIngest) -> TopicExtent:

@@ -26,6 +26,7 @@ from spark_app.table.quarantine import read_quarantine
 from spark_app.table.rebuild import rebuild_table
 from spark_app.table.table_ingest import TableIngest
 from spark_app.table.trim import HeldEvents, delete_events, first_kept, trim_removed, trim_table
+from spark_app.wire.topic_form import TopicForm
 from tests.parameters import first_then_long
 from tests.spark_app.debezium import TOPIC, SourceTable, event_row
 from tests.spark_app.test_bronze import COLUMNS, Bronze, bronze
@@ -52,7 +53,7 @@ def table_in(bronze: Bronze, folder: Path, policy: TablePolicy) -> TableIngest:
         source=bronze.source,
         hudi=HudiTable(bronze.spark, str(folder / "silver"), "things", policy),
         quarantine_path=str(folder / "quarantine"),
-        log=PostgresLog(),
+        form=TopicForm(PostgresLog()),
     )
 
 

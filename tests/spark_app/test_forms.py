@@ -14,6 +14,7 @@ from spark_app.positions.postgres import PostgresLog
 from spark_app.table.table_ingest import TableIngest
 from spark_app.wire import decode, forms
 from spark_app.wire.form import DeclaredForm, LearnedForm
+from spark_app.wire.topic_form import TopicForm
 from tests.spark_app.debezium import TOPIC, SourceTable, event_row
 from tests.spark_app.decoded import decoded
 from tests.spark_app.memory_source import MemorySource
@@ -65,7 +66,7 @@ def test_a_form_with_a_line_in_the_registry_is_read_like_the_others(
         source=MemorySource(spark, rows + unknown),
         hudi=HudiTable(spark, str(tmp_path / "silver"), "things", TablePolicy(key=("id",))),
         quarantine_path=str(tmp_path / "quarantine"),
-        log=PostgresLog(),
+        form=TopicForm(PostgresLog()),
     )
 
     apply_all(table, 1000)

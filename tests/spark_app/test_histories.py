@@ -29,6 +29,7 @@ from spark_app.sources.event import OffsetRange
 from spark_app.table import batch_plan
 from spark_app.table.rebuild import rebuild_table
 from spark_app.table.table_ingest import TableIngest
+from spark_app.wire.topic_form import TopicForm
 from tests.parameters import first_then_long
 from tests.soak import SOAKS
 from tests.spark_app.debezium import TOPIC, Row, SentEvent, SourceTable, State, event_row
@@ -389,7 +390,7 @@ class _Run:
                 source=MemorySource(self.spark, rows),
                 hudi=self.hudi,
                 quarantine_path=str(self.folder / "quarantine"),
-                log=self.log,
+                form=TopicForm(self.log),
             )
         return self._table
 

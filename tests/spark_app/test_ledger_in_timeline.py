@@ -22,6 +22,7 @@ from spark_app.sources.event import OffsetRange
 from spark_app.table import services
 from spark_app.table.rebuild import rebuild_table
 from spark_app.table.table_ingest import TableIngest
+from spark_app.wire.topic_form import TopicForm
 from tests.spark_app.debezium import TOPIC, SourceTable, event_row
 from tests.spark_app.memory_source import MemorySource
 from tributary.api.tables import LakeTable
@@ -49,7 +50,12 @@ def test_the_ledger_is_found_past_all_that_services_a_rebuild_and_a_crash_leave(
     policy = TablePolicy(buckets=1, history=timedelta(0), longest_query=timedelta(0))
     hudi = HudiTable(spark, str(tmp_path / "silver"), "things", policy)
     table = TableIngest(
-        "things", TOPIC, MemorySource(spark, rows), hudi, str(tmp_path / "quarantine"), PostgresLog()
+        "things",
+        TOPIC,
+        MemorySource(spark, rows),
+        hudi,
+        str(tmp_path / "quarantine"),
+        TopicForm(PostgresLog()),
     )
 
     first_instant = last_instant = ""

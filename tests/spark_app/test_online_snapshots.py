@@ -21,6 +21,7 @@ from spark_app.sources.event import OffsetRange
 from spark_app.table.rebuild import rebuild_table
 from spark_app.table.snapshot_end import end_snapshot, is_end_due
 from spark_app.table.table_ingest import TableIngest
+from spark_app.wire.topic_form import TopicForm
 from tests.spark_app.debezium import TOPIC, SourceTable, event_row
 from tests.spark_app.history import CHANGES, CHANGES_OF_NO_KEY, KEYS, TEMPORARY_KEY, Act
 from tests.spark_app.memory_source import MemorySource
@@ -310,7 +311,9 @@ def _table(
 ) -> TableIngest:
     hudi = HudiTable(spark, str(path), "things", policy)
     quarantine = str(path / "quarantine")
-    return TableIngest(str(NAME), TOPIC, MemorySource(spark, rows), hudi, quarantine, PostgresLog())
+    return TableIngest(
+        str(NAME), TOPIC, MemorySource(spark, rows), hudi, quarantine, TopicForm(PostgresLog())
+    )
 
 
 def _rows(table: TableIngest) -> dict[int, tuple[Any, Any]]:

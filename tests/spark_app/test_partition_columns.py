@@ -38,6 +38,7 @@ from spark_app.hudi.hudi_table import HudiTable
 from spark_app.positions.postgres import PostgresLog
 from spark_app.sources.event import OffsetRange
 from spark_app.table.table_ingest import TableIngest
+from spark_app.wire.topic_form import TopicForm
 from tests.parameters import first_then_long
 from tests.spark_app.debezium import TOPIC, SourceTable, event_row
 from tests.spark_app.memory_source import MemorySource
@@ -132,7 +133,12 @@ def test_a_table_that_cannot_be_partitioned_so_is_not_made(spark: SparkSession, 
     policy = TablePolicy(partition_by=("region",))
     hudi = HudiTable(spark, str(tmp_path / "silver"), "things", policy)
     table = TableIngest(
-        "things", TOPIC, MemorySource(spark, rows), hudi, str(tmp_path / "quarantine"), PostgresLog()
+        "things",
+        TOPIC,
+        MemorySource(spark, rows),
+        hudi,
+        str(tmp_path / "quarantine"),
+        TopicForm(PostgresLog()),
     )
     with pytest.raises(NotAPartitionColumn, match=r"column region: .* does not have: found columns id, "):
         table.apply((OffsetRange(0, 0, 1),))

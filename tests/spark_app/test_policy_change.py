@@ -16,6 +16,7 @@ from spark_app.positions.postgres import PostgresLog
 from spark_app.table.policy_change import PolicyChanged
 from spark_app.table.rebuild import rebuild_table
 from spark_app.table.table_ingest import TableIngest
+from spark_app.wire.topic_form import TopicForm
 from tests.parameters import first_then_long
 from tests.spark_app.debezium import TOPIC, SourceTable, event_row
 from tests.spark_app.memory_source import MemorySource
@@ -119,7 +120,7 @@ def _table(spark: SparkSession, folder: Path, policy: TablePolicy, shop: SourceT
     rows = [event_row(event, offset) for offset, event in enumerate(shop.events)]
     hudi = HudiTable(spark, str(folder / "silver"), "things", policy)
     source = MemorySource(spark, rows)
-    return TableIngest("things", TOPIC, source, hudi, str(folder / "quarantine"), PostgresLog())
+    return TableIngest("things", TOPIC, source, hudi, str(folder / "quarantine"), TopicForm(PostgresLog()))
 
 
 def _apply_all(spark: SparkSession, folder: Path, policy: TablePolicy, shop: SourceTable) -> TableIngest:

@@ -20,6 +20,7 @@ from spark_app.table.quarantine_limit import (
     QuarantineLimitReached,
 )
 from spark_app.table.table_ingest import TableIngest
+from spark_app.wire.topic_form import TopicForm
 from tests.spark_app.debezium import TOPIC, SourceTable, event_row
 from tests.spark_app.memory_source import MemorySource
 from tributary.contract.lake import TablePolicy
@@ -69,7 +70,7 @@ def test_a_table_stops_before_a_batch_beyond_its_limit_and_continues_when_it_may
             MemorySource(spark, rows),
             hudi,
             str(tmp_path / "quarantine"),
-            PostgresLog(),
+            TopicForm(PostgresLog()),
         )
 
     table = table_with_limit("2")
@@ -93,7 +94,12 @@ def test_a_topic_without_a_readable_event_is_not_drained_into_quarantine(
     rows = [(TOPIC, 0, n, None, None, bytearray(b"garbage"), None, None) for n in range(101)]
     hudi = HudiTable(spark, str(tmp_path / "silver"), "things", TablePolicy())
     table = TableIngest(
-        "things", TOPIC, MemorySource(spark, rows), hudi, str(tmp_path / "quarantine"), PostgresLog()
+        "things",
+        TOPIC,
+        MemorySource(spark, rows),
+        hudi,
+        str(tmp_path / "quarantine"),
+        TopicForm(PostgresLog()),
     )
 
     table.apply((OffsetRange(0, 0, 100),))

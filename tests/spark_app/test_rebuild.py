@@ -31,6 +31,7 @@ from spark_app.table.quarantine import read_quarantine
 from spark_app.table.rebuild import NotRebuilt, rebuild_table
 from spark_app.table.table_ingest import TableIngest
 from spark_app.wire import decode
+from spark_app.wire.topic_form import TopicForm
 from tests.spark_app.debezium import TOPIC, SentEvent, SourceTable, event_row
 from tests.spark_app.memory_source import MemorySource
 from tests.spark_app.wire_forms import bare
@@ -308,7 +309,7 @@ def _table(
         source=MemorySource(spark, rows),
         hudi=HudiTable(spark, str(folder / "silver"), "things", policy),
         quarantine_path=str(folder / "quarantine"),
-        log=PostgresLog(),
+        form=TopicForm(PostgresLog()),
     )
 
 

@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 from spark_app.hudi.hudi_table import HudiTable
 from spark_app.positions.binlog import BinaryLog
 from spark_app.table.table_ingest import TableIngest
+from spark_app.wire.topic_form import TopicForm
 from tests.spark_app.memory_source import MemorySource
 from tests.spark_app.test_recorded_events import apply_all
 from tributary.contract.lake import TablePolicy
@@ -57,9 +58,8 @@ def ingest_of(
         source=MemorySource(spark, rows),
         hudi=HudiTable(spark, str(folder / "silver"), table, policy),
         quarantine_path=str(folder / "quarantine"),
-        log=BinaryLog(),
+        form=TopicForm(BinaryLog(), written=Events(decimals="base64")),
         # The recording connectors wrote the numbers of a `bigint unsigned` like this.
-        written=Events(decimals="base64"),
     )
 
 

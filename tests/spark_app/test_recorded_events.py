@@ -18,6 +18,7 @@ from spark_app.hudi.hudi_table import HudiTable
 from spark_app.positions.postgres import PostgresLog
 from spark_app.schema_registry.registry import SchemaRegistry
 from spark_app.table.table_ingest import TableIngest
+from spark_app.wire.topic_form import TopicForm
 from tests.parameters import first_then_long
 from tests.spark_app.memory_source import MemorySource
 from tributary.contract.lake import TablePolicy
@@ -170,8 +171,7 @@ def ingest_of(
         source=MemorySource(spark, rows),
         hudi=HudiTable(spark, str(folder / "silver"), "recorded", policy),
         quarantine_path=str(folder / "quarantine"),
-        log=PostgresLog(),
-        registry=registry,
+        form=TopicForm(PostgresLog(), registry=registry),
     )
 
 

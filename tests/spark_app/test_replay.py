@@ -15,6 +15,7 @@ from spark_app.sources.event import OffsetRange
 from spark_app.table.replay import replay_table
 from spark_app.table.table_ingest import TableIngest
 from spark_app.wire import decode
+from spark_app.wire.topic_form import TopicForm
 from tests.spark_app.debezium import TOPIC, SourceTable, event_row
 from tests.spark_app.memory_source import MemorySource
 from tributary.contract.lake import TablePolicy
@@ -44,7 +45,7 @@ def test_an_old_event_is_applied_below_what_came_later_and_only_the_unreadable_s
         source=MemorySource(spark, rows),
         hudi=HudiTable(spark, str(tmp_path / "silver"), "things", TablePolicy()),
         quarantine_path=str(tmp_path / "quarantine"),
-        log=PostgresLog(),
+        form=TopicForm(PostgresLog()),
     )
 
     with monkeypatch.context() as patched:

@@ -35,6 +35,7 @@ from spark_app.steps import steps
 from spark_app.table import services
 from spark_app.table.table_ingest import TableIngest
 from spark_app.table.table_state import TableState
+from spark_app.wire.topic_form import TopicForm
 from tests.conftest import use_usual_steps
 from tests.spark_app.debezium import TOPIC, SentEvent, SourceTable, event_row
 from tests.spark_app.faults import compactions
@@ -112,7 +113,12 @@ def test_services_wait_for_a_pause_but_not_indefinitely(storage: Storage) -> Non
     hudi = CountedServices(TablePolicy(storage=storage))
     columns = TableColumns((("id", IntegerType()),), ("id",))
     table = TableIngest(
-        "things", TOPIC, MemorySource.__new__(MemorySource), cast(HudiTable, hudi), "", PostgresLog()
+        "things",
+        TOPIC,
+        MemorySource.__new__(MemorySource),
+        cast(HudiTable, hudi),
+        "",
+        TopicForm(PostgresLog()),
     )
     assert not table.is_service_due(is_idle=True)
     table._state = TableState(Ledger(TOPIC), columns)
@@ -135,7 +141,12 @@ def test_services_wait_for_a_pause_but_not_indefinitely(storage: Storage) -> Non
 def test_requested_services_run_whether_or_not_they_are_due(storage: Storage) -> None:
     hudi = CountedServices(TablePolicy(storage=storage))
     table = TableIngest(
-        "things", TOPIC, MemorySource.__new__(MemorySource), cast(HudiTable, hudi), "", PostgresLog()
+        "things",
+        TOPIC,
+        MemorySource.__new__(MemorySource),
+        cast(HudiTable, hudi),
+        "",
+        TopicForm(PostgresLog()),
     )
     table._state = TableState(Ledger(TOPIC))
     assert table.serve().table == "things"
@@ -159,7 +170,7 @@ def served(
     hudi = HudiTable(spark, str(folder / "silver"), "things", TablePolicy(buckets=1, storage=storage))
     rows = [event_row(event, offset) for offset, event in enumerate(events)]
     table = TableIngest(
-        "things", TOPIC, MemorySource(spark, rows), hudi, str(folder / "quarantine"), PostgresLog()
+        "things", TOPIC, MemorySource(spark, rows), hudi, str(folder / "quarantine"), TopicForm(PostgresLog())
     )
     states: dict[str, Names] = {}
     with pytest.MonkeyPatch.context() as patch:
@@ -251,7 +262,12 @@ def test_log_files_of_many_blocks_are_read_and_compacted(
     rows = [event_row(event, offset) for offset, event in enumerate(shop.events)]
     hudi = HudiTable(spark, str(tmp_path / "silver"), "things", TablePolicy(buckets=1))
     table = TableIngest(
-        "things", TOPIC, MemorySource(spark, rows), hudi, str(tmp_path / "quarantine"), PostgresLog()
+        "things",
+        TOPIC,
+        MemorySource(spark, rows),
+        hudi,
+        str(tmp_path / "quarantine"),
+        TopicForm(PostgresLog()),
     )
 
     def is_read() -> bool:
@@ -332,7 +348,12 @@ def test_between_the_parts_of_its_compaction_a_table_gets_commits(
     buckets = 3
     hudi = HudiTable(spark, str(tmp_path / "silver"), "things", TablePolicy(buckets=buckets))
     table = TableIngest(
-        "things", TOPIC, MemorySource(spark, rows), hudi, str(tmp_path / "quarantine"), PostgresLog()
+        "things",
+        TOPIC,
+        MemorySource(spark, rows),
+        hudi,
+        str(tmp_path / "quarantine"),
+        TopicForm(PostgresLog()),
     )
 
     def commit(transaction: int) -> None:

@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 from spark_app.hudi.hudi_table import HudiTable
 from spark_app.positions.sqlserver import ChangeTables
 from spark_app.table.table_ingest import TableIngest
+from spark_app.wire.topic_form import TopicForm
 from tests.spark_app.memory_source import MemorySource
 from tests.spark_app.test_recorded_events import apply_all
 from tributary.contract.lake import TablePolicy
@@ -42,8 +43,7 @@ def ingest_of(spark: SparkSession, folder: Path, sent: Iterable[Sent], policy: T
         source=MemorySource(spark, rows),
         hudi=HudiTable(spark, str(folder / "silver"), "things", policy),
         quarantine_path=str(folder / "quarantine"),
-        log=ChangeTables(),
-        written=Events(),
+        form=TopicForm(ChangeTables(), written=Events()),
     )
 
 

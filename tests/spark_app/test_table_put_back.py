@@ -13,6 +13,7 @@ from spark_app.positions.postgres import PostgresLog
 from spark_app.sources.event import OffsetRange
 from spark_app.table.known_commits import AnotherWriter
 from spark_app.table.table_ingest import TableIngest
+from spark_app.wire.topic_form import TopicForm
 from tests.spark_app.debezium import TOPIC, SourceTable, event_row
 from tests.spark_app.memory_source import MemorySource
 from tributary.contract.lake import TablePolicy
@@ -31,7 +32,12 @@ def test_commits_that_a_restore_has_undone_are_committed_again(
     silver, backup = tmp_path / "silver", tmp_path / "backup"
     hudi = HudiTable(spark, str(silver), "things", TablePolicy(buckets=1))
     table = TableIngest(
-        "things", TOPIC, MemorySource(spark, rows), hudi, str(tmp_path / "quarantine"), PostgresLog()
+        "things",
+        TOPIC,
+        MemorySource(spark, rows),
+        hudi,
+        str(tmp_path / "quarantine"),
+        TopicForm(PostgresLog()),
     )
     table.apply((OffsetRange(0, 0, 1),))
     shutil.copytree(silver, backup)

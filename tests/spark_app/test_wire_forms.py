@@ -21,6 +21,7 @@ from spark_app.sources.file_layouts import UnreadableFiles
 from spark_app.sources.files import FilesSource, TableUndescribed
 from spark_app.table.table_ingest import TableIngest
 from spark_app.wire.sink_records import RecordsOfForms
+from spark_app.wire.topic_form import TopicForm
 from tests.parameters import first_then_long
 from tests.spark_app import debezium
 from tests.spark_app.test_recorded_events import (
@@ -312,8 +313,7 @@ def ingest_files(
         source=FilesSource(spark, str(folder / "bucket"), RecordsOfForms(), lambda _: policy),
         hudi=HudiTable(spark, str(folder / "silver"), "listing", policy),
         quarantine_path=str(folder / "quarantine"),
-        written=written,
-        log=PostgresLog(),
+        form=TopicForm(PostgresLog(), written=written),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import socket
 import threading
 from abc import ABC, abstractmethod
 from pathlib import Path
@@ -28,6 +29,7 @@ class LocalServer(ABC):
     end_signal             asks it to end cleanly
     patience_seconds       how long a clean end may take
     run                    the folder with the records of running processes
+    port                   where the server listens
     """
 
     service: ClassVar[str]
@@ -38,6 +40,7 @@ class LocalServer(ABC):
     patience_seconds: ClassVar[float] = 10.0
 
     run: Path
+    port: int
 
     @abstractmethod
     def command(self) -> Command:
@@ -53,14 +56,23 @@ class LocalServer(ABC):
         Raises ServiceFailed, or StartCancelled if `cancelled` is set, and the errors of `command`.
         """
         record = start_process(self.command(), self.run)
-        wait_until_healthy(record, self.answers, self.start_timeout_seconds, cancelled)
+        wait_until_healthy(record, self._has_started, self.start_timeout_seconds, cancelled)
         return record
+
+    def _has_started(self) -> bool:
+        # A client takes a hundred times the processor time, which the server needs to start.
+        return _listens(self.port) and self.answers()
 
     @classmethod
     def stop(cls, run: Path, patience_seconds: float | None = None) -> bool:
         """Stop the server that is recorded in the folder `run`. Return False if it was not running."""
         patience = cls.patience_seconds if patience_seconds is None else patience_seconds
         return stop_process(cls.service, run, cls.end_signal, patience)
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as client:
+        return client.connect_ex(("127.0.0.1", port)) == 0
 
 
 def password_refused(title: str, data: Path) -> ServiceFailed:

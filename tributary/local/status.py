@@ -100,9 +100,10 @@ def _read_service(
 
 def _read_connectors(settings: LocalSettings) -> tuple[ConnectorStatus, ...]:
     """Return the lake's own connectors. Somebody else may have created more in its Connect."""
-    rest, is_own = ConnectRest(settings.connect_url), LakeNames(settings.lake).is_own_connector
+    rest = ConnectRest(settings.connect_url, timeout_seconds=10)  # Nobody waits longer for a status.
+    is_own = LakeNames(settings.lake).is_own_connector
     try:
         return tuple(rest.status_if_known(name) for name in filter(is_own, rest.connectors()))
     except (ConnectUnreachable, ConnectRefused):
-        # The worker is starting or stopping. Its ServiceStatus already says that it runs.
+        # The worker is starting, stopping or busy. Its ServiceStatus already says that it runs.
         return ()

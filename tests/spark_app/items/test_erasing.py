@@ -38,6 +38,7 @@ from spark_app.table.rebuild import rebuild_table
 from spark_app.table.table_ingest import TableIngest
 from spark_app.wire.items.item_columns import column_of
 from spark_app.wire.items.record import table_of_record
+from spark_app.wire.topic_form import TopicForm
 from tests.parameters import first_then_long
 from tests.spark_app.iceberg_catalog import iceberg_catalog
 from tests.spark_app.items.test_lander import FakeLanding, FakeStream
@@ -171,8 +172,7 @@ class Lake:
             source=source,
             hudi=HudiTable(self.landing.spark, str(self.folder / "silver"), "orders", self.policy),
             quarantine_path=str(self.folder / "quarantine" / "orders"),
-            log=ItemLog(),
-            items=ItemRules(),
+            form=TopicForm(ItemLog(), items=ItemRules()),
             deleted_path=str(self.folder / "quarantine" / "_deleted_keys" / "orders"),
         )
 

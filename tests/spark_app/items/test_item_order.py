@@ -22,6 +22,7 @@ from spark_app.sources.event import OffsetRange
 from spark_app.table.rebuild import rebuild_table
 from spark_app.table.table_ingest import TableIngest
 from spark_app.wire.items.item_columns import OTHER_ATTRIBUTES, column_of
+from spark_app.wire.topic_form import TopicForm
 from tests.parameters import first_then_long
 from tests.soak import SOAKS
 from tests.spark_app.faults import DEATHS, Death, death
@@ -306,8 +307,7 @@ class _Run:
                 source=MemorySource(self.spark, rows),
                 hudi=self.hudi,
                 quarantine_path=str(self.folder / "quarantine"),
-                log=ItemLog(),
-                items=ItemRules(remembered=self.remembered),
+                form=TopicForm(ItemLog(), items=ItemRules(remembered=self.remembered)),
                 deleted_path=str(self.folder / "deleted"),
             )
         return self._table

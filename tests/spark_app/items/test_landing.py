@@ -34,6 +34,7 @@ from spark_app.sources.several import SeveralSources
 from spark_app.table.rebuild import rebuild_table
 from spark_app.table.table_ingest import TableIngest
 from spark_app.wire.items.record import table_of_record
+from spark_app.wire.topic_form import TopicForm
 from tests.spark_app.iceberg_catalog import iceberg_catalog
 from tests.spark_app.items.generated import Sent
 from tests.spark_app.items.test_lander import HOUR_MS, FakeStream
@@ -168,8 +169,7 @@ def test_an_ingest_and_a_rebuild_apply_what_has_landed_and_a_loss_blocks_the_tab
             source=source,
             hudi=HudiTable(spark, str(tmp_path / "silver"), "orders", TablePolicy(buckets=1)),
             quarantine_path=str(tmp_path / "quarantine"),
-            log=ItemLog(),
-            items=ItemRules(),
+            form=TopicForm(ItemLog(), items=ItemRules()),
             deleted_path=str(tmp_path / "deleted"),
         )
 
@@ -215,8 +215,7 @@ def test_maintenance_merges_the_records_removes_old_ones_and_keeps_the_places(
         source=BronzeSource(spark, landing.table),
         hudi=HudiTable(spark, str(tmp_path / "silver"), "orders", TablePolicy(buckets=1)),
         quarantine_path=str(tmp_path / "quarantine"),
-        log=ItemLog(),
-        items=ItemRules(),
+        form=TopicForm(ItemLog(), items=ItemRules()),
         deleted_path=str(tmp_path / "deleted"),
     )
     places = StreamPlaces("2026").with_shards((Shard("s0"),))

@@ -20,6 +20,7 @@ from spark_app.run.session import start_session
 from spark_app.sources.event import EVENT, OffsetRange, TopicExtent
 from spark_app.steps import steps
 from spark_app.table.table_ingest import TableIngest
+from spark_app.wire.topic_form import TopicForm
 from tributary.contract.lake import TablePolicy
 
 TOPIC = "training.shop.public.things"
@@ -56,7 +57,7 @@ def main(folder: Path) -> None:
     steps.use(java_steps)
     hudi = HudiTable(spark, str(folder / "silver"), "things", TablePolicy())
     table = TableIngest(
-        "shop.public.things", TOPIC, Things(spark), hudi, str(folder / "quarantine"), PostgresLog()
+        "shop.public.things", TOPIC, Things(spark), hudi, str(folder / "quarantine"), TopicForm(PostgresLog())
     )
     for first in range(0, 3 * THINGS, THINGS):
         table.apply((OffsetRange(0, first, first + THINGS),))
