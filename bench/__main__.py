@@ -72,7 +72,9 @@ def _run_apart(name: str, options: argparse.Namespace, folder: Path, console: Co
     """Run a benchmark in its own process. A JVM that an earlier benchmark warmed up would flatter it."""
     console.print(f"[bold]{name}[/bold] …")
     earlier = _earlier(name, options.against)
-    process = get_context("spawn").Process(target=run_benchmark, args=(name, options.quick, folder, earlier))
+    process = get_context("spawn").Process(
+        target=run_benchmark, args=(name, folder, earlier), kwargs={"quick": options.quick}
+    )
     process.start()
     process.join()
     return process.exitcode == 0

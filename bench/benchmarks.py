@@ -53,7 +53,7 @@ BENCHMARKS = {
 }
 
 
-def run_benchmark(name: str, quick: bool, folder: Path, earlier: tuple[Figure, ...]) -> None:
+def run_benchmark(name: str, folder: Path, earlier: tuple[Figure, ...], *, quick: bool) -> None:
     """Run the benchmark, save its results in the folder and print them. Exit if it fails."""
     benchmark = BENCHMARKS[name]
     module = import_module(benchmark.module)

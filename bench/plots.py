@@ -36,7 +36,7 @@ class Plot:
 def svg(plot: Plot) -> str:
     """Return the picture. The y axis starts at zero, so double the height means double the value."""
     points = [point for curve in plot.curves.values() for point in curve]
-    place_x = _scale([x for x, _ in points], plot.is_log)
+    place_x = _scale([x for x, _ in points], is_log=plot.is_log)
     highest = max([y for _, y in points] + ([plot.limit[0]] if plot.limit else [])) * 1.05 or 1.0
 
     def at(point: tuple[float, float]) -> tuple[float, float]:
@@ -52,13 +52,13 @@ def svg(plot: Plot) -> str:
     ]
     for number, (name, curve) in enumerate(plot.curves.items()):
         color = _COLORS[number % len(_COLORS)]
-        parts += _curve([at(point) for point in curve], color, plot.dots)
+        parts += _curve([at(point) for point in curve], color, dots=plot.dots)
         if len(plot.curves) > 1:
             parts.append(_text(_LEFT + 8 + 150 * number, 34, name, color=color))
     return "\n".join([*parts, "</svg>", ""])
 
 
-def _scale(values: Sequence[float], is_log: bool) -> Callable[[float], float]:
+def _scale(values: Sequence[float], *, is_log: bool) -> Callable[[float], float]:
     """Return a function that maps the smallest value to 0 and the largest to 1."""
     of: Callable[[float], float] = math.log10 if is_log else float
     least, width = of(min(values)), (of(max(values)) - of(min(values))) or 1.0
@@ -93,7 +93,7 @@ def ticks(highest: float) -> list[float]:
     return [round(number * step, 10) for number in range(int(highest / step) + 1)]
 
 
-def _curve(places: Sequence[tuple[float, float]], color: str, dots: bool) -> list[str]:
+def _curve(places: Sequence[tuple[float, float]], color: str, *, dots: bool) -> list[str]:
     marks = [f'<circle cx="{x}" cy="{y}" r="{2 if dots else 3}" fill="{color}"/>' for x, y in places]
     if dots:
         return marks

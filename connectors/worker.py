@@ -87,11 +87,11 @@ def as_properties(config: Mapping[str, str]) -> str:
 
 
 def _escaped(text: str, *, is_key: bool = False) -> str:
-    escaped = "".join(_escaped_character(character, is_key) for character in text)
+    escaped = "".join(_escaped_character(character, is_key=is_key) for character in text)
     return f"\\{escaped}" if escaped.startswith(" ") else escaped
 
 
-def _escaped_character(character: str, is_key: bool) -> str:
+def _escaped_character(character: str, *, is_key: bool) -> str:
     if character in "\\" or (is_key and character in " :=#!"):
         return f"\\{character}"
     if " " <= character <= "~":

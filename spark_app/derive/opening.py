@@ -82,7 +82,7 @@ def derive(
         keys.update({one.name: one.key for one in found.ordered})
         return found
 
-    def offer(table: DerivedTable, may_have_changed: bool) -> None:
+    def offer(table: DerivedTable, may_have_changed: bool) -> None:  # noqa: FBT001 - a callback
         if catalog is None:
             return
         if may_have_changed:

@@ -63,7 +63,7 @@ def rebuild_table(
             found=f"epoch {before.epoch}",
             remedy=["Remove the table's folder in silver, and take a new snapshot.", TakeSnapshot()],
         )
-    ranges = _all_ranges(table, before, patience_seconds, since_snapshot)
+    ranges = _all_ranges(table, before, patience_seconds, since_snapshot=since_snapshot)
     timeline = table.hudi.timeline()
     mode = _Replacing(
         name=table.name,
@@ -101,7 +101,7 @@ def _ledger_of(table: TableIngest) -> Ledger:
 
 
 def _all_ranges(
-    table: TableIngest, before: Ledger, patience_seconds: float, since_snapshot: bool
+    table: TableIngest, before: Ledger, patience_seconds: float, *, since_snapshot: bool
 ) -> tuple[OffsetRange, ...]:
     """Return the ranges from the topic's first event to the last one that the source holds.
 

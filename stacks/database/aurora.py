@@ -136,7 +136,7 @@ class AuroraCluster(OwnServer):
             acknowledge(cluster, UNPROTECTED)
         return cluster
 
-    def _instance(self, name: str, is_first: bool = False) -> rds.IClusterInstance:
+    def _instance(self, name: str, *, is_first: bool = False) -> rds.IClusterInstance:
         if self._kind.settings.is_serverless:
             return rds.ClusterInstance.serverless_v2(
                 name,

@@ -147,7 +147,7 @@ def _in_transit(certificate: ClusterCertificate | None) -> Mapping[str, Any]:
     }
 
 
-def _configurations(has_certificate: bool) -> list[emr.CfnCluster.ConfigurationProperty]:
+def _configurations(*, has_certificate: bool) -> list[emr.CfnCluster.ConfigurationProperty]:
     # The processes of a run encrypt with AES and a secret of the run. YARN's shuffle service needs it too.
     own = {"spark.authenticate": "true", "spark.network.crypto.enabled": "true"}
     encrypted = {} if has_certificate else own
@@ -179,7 +179,7 @@ _NO_LOGIN = (
 )
 
 
-def _findings(has_certificate: bool) -> dict[str, str]:
+def _findings(*, has_certificate: bool) -> dict[str, str]:
     in_transit = _NESTED.format("InTransitEncryptionConfiguration") if has_certificate else _BY_SPARK
     return {
         "AwsSolutions-EMR4": _NESTED.format("LocalDiskEncryptionConfiguration"),

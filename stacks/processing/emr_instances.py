@@ -51,7 +51,7 @@ def instances(
 
 
 def _groups(processing: Processing, subnet: str) -> dict[str, Any]:
-    def group(name: str, instance: str, count: int, spot: bool = False) -> Any:
+    def group(name: str, instance: str, count: int, *, spot: bool = False) -> Any:
         return emr.CfnCluster.InstanceGroupConfigProperty(
             name=name,
             instance_type=instance,
@@ -64,14 +64,14 @@ def _groups(processing: Processing, subnet: str) -> dict[str, Any]:
         "ec2_subnet_id": subnet,
         "master_instance_group": group("primary", processing.primary, 1),
         "core_instance_group": group("core", processing.core, processing.core_count),
-        "task_instance_groups": [group("task", processing.task[0], 0, processing.spot)],
+        "task_instance_groups": [group("task", processing.task[0], 0, spot=processing.spot)],
     }
 
 
 def _fleets(processing: Processing, subnets: Sequence[str]) -> dict[str, Any]:
     """Return fleets in all subnets. EMR chooses the zone that has all instances."""
 
-    def fleet(name: str, instances: Sequence[str], count: int, spot: bool = False) -> Any:
+    def fleet(name: str, instances: Sequence[str], count: int, *, spot: bool = False) -> Any:
         specifications = emr.CfnCluster.InstanceFleetProvisioningSpecificationsProperty(
             on_demand_specification=emr.CfnCluster.OnDemandProvisioningSpecificationProperty(
                 allocation_strategy="lowest-price"
@@ -103,7 +103,7 @@ def _fleets(processing: Processing, subnets: Sequence[str]) -> dict[str, Any]:
         "master_instance_fleet": fleet("primary", [processing.primary], 1),
         "core_instance_fleet": fleet("core", [processing.core], processing.core_count),
         # Managed scaling can grow only an existing fleet, and a fleet starts with one instance.
-        "task_instance_fleets": [fleet("task", processing.task, 1, processing.spot)] if grows else None,
+        "task_instance_fleets": [fleet("task", processing.task, 1, spot=processing.spot)] if grows else None,
     }
 
 

@@ -60,7 +60,7 @@ app = typer.Typer(
 )
 
 
-def _show_version(is_asked: bool) -> None:
+def _show_version(is_asked: bool) -> None:  # noqa: FBT001 - Typer passes it like this
     if is_asked:
         typer.echo(f"tributary {version('tributary')}")
         raise typer.Exit

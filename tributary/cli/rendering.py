@@ -96,7 +96,7 @@ def _lines(
     return ["  ".join(map(_padded, row, widths, to_right)).rstrip() for row in rows]
 
 
-def _padded(cell: str, width: int, is_to_right: bool) -> str:
+def _padded(cell: str, width: int, is_to_right: bool) -> str:  # noqa: FBT001 - for map
     # As Rich, which drops the blanks at the end of a cell before it moves it to the right.
     shown = cell.rstrip() if is_to_right else cell
     blanks = " " * (width - cell_len(shown))

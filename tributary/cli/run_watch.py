@@ -13,7 +13,7 @@ PATIENCE_SECONDS = 60.0
 _SECONDS_BETWEEN_LOOKS = 0.25
 
 
-def watch_run(run: IngestRun, console: Console, is_shown: bool = True) -> None:
+def watch_run(run: IngestRun, console: Console, *, is_shown: bool = True) -> None:
     """Return when the run has ended without errors. Raises `IngestFailed`.
 
     The first Ctrl-C lets the run finish its commits, and a second one ends it at once. Either way

@@ -77,7 +77,7 @@ class LocalLake:
         found = read_status(self.workspace.state, has_kafka=has_kafka, memory=self._memory)
         running = {one.name for one in found.services if one.state == "running"}
         view = LakeView(now, pipeline_of(found, self.words), (), logs=self._logs.read(self.workspace))
-        view = replace(view, problem=self._not_up(has_kafka))
+        view = replace(view, problem=self._not_up(has_kafka=has_kafka))
         try:
             view = replace(view, tables=read_table_states(self.workspace, found, self._quiet))
             if "s3" in running:
@@ -89,7 +89,7 @@ class LocalLake:
             return replace(view, problem=f"{type(error).__name__}: {error}")
         return view
 
-    def _not_up(self, has_kafka: bool) -> str | None:
+    def _not_up(self, *, has_kafka: bool) -> str | None:
         """Return why nobody can tell how far the tables are; None: the servers that know run."""
         try:
             read_running_settings(self.workspace.state, *(("kafka", "s3") if has_kafka else ("s3",)))

@@ -71,13 +71,13 @@ def read_status(
     settings = state.read_settings()
     ports = settings.ports.model_dump() if settings is not None else {}
     found = (_read_service(state, name, ports.get(name), memory) for name in (*SERVICES, *spark.APPS))
-    services = tuple(service for service in found if _is_listed(service, has_kafka))
+    services = tuple(service for service in found if _is_listed(service, has_kafka=has_kafka))
     running = {service.name for service in services if service.state == "running"}
     connectors = _read_connectors(settings) if settings is not None and connect.SERVICE in running else ()
     return PipelineStatus(settings, services, connectors)
 
 
-def _is_listed(service: ServiceStatus, has_kafka: bool) -> bool:
+def _is_listed(service: ServiceStatus, *, has_kafka: bool) -> bool:
     """Return whether every lake needs the service, or this one seems to."""
     needs_it = {server.service: server.of_every_lake for server in ALL_SERVERS}.get(service.name, True)
     if service.name in (kafka.SERVICE, connect.SERVICE):

@@ -70,7 +70,7 @@ class PostgresChecksums(RangeChecksums[psycopg.Connection]):
         columns: Sequence[CheckedColumn],
         parts: Sequence[Part],
     ) -> tuple[Checksum, ...]:
-        rows = _Rows(table, tuple(columns), _is_utf8(session))
+        rows = _Rows(table, tuple(columns), is_utf8=_is_utf8(session))
         buckets = [part for part in parts if isinstance(part, Bucket)]
         if not buckets:
             return tuple(_one(session, rows.sums(self.condition(table, columns, part))) for part in parts)
@@ -88,7 +88,7 @@ class PostgresChecksums(RangeChecksums[psycopg.Connection]):
         key: tuple[str, ...],
         part: Part,
     ) -> Iterator[pa.RecordBatch]:
-        rows = _Rows(table, tuple(columns), _is_utf8(session))
+        rows = _Rows(table, tuple(columns), is_utf8=_is_utf8(session))
         types = {column.name: column.type for column in columns}
         schema = pa.schema(
             [*((name, types[name]) for name in key), (CHECKSUM, pa.string()), (VERSION, pa.string())]
@@ -121,7 +121,7 @@ class PostgresChecksums(RangeChecksums[psycopg.Connection]):
 class _Rows:
     """The SQL that reads a table's rows as canonical texts."""
 
-    def __init__(self, table: DatabaseTable, columns: tuple[CheckedColumn, ...], is_utf8: bool) -> None:
+    def __init__(self, table: DatabaseTable, columns: tuple[CheckedColumn, ...], *, is_utf8: bool) -> None:
         self.table, self.columns, self.is_utf8 = table, columns, is_utf8
 
     def sums(self, condition: str, group: str | None = None) -> bytes:

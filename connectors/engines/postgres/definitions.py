@@ -28,7 +28,10 @@ def read_definitions(
         for schema, table, oid, files, was_followed, columns, parts in rows:
             if not source.matches(schema, table):
                 continue
-            of_parts = tuple(_part(connection, *part) for part in parts)
+            of_parts = tuple(
+                _part(connection, oid, name, files, was_attached=was_attached)
+                for oid, name, files, was_attached in parts
+            )
             name = TableName(source.name, schema, table)
             definition = TableDefinition(
                 identity=str(oid),
@@ -45,7 +48,7 @@ def read_definitions(
 
 
 def _part(
-    connection: psycopg.Connection, oid: int, name: str, files: int, was_attached: bool
+    connection: psycopg.Connection, oid: int, name: str, files: int, *, was_attached: bool
 ) -> PartDefinition:
     return PartDefinition(
         name=name,

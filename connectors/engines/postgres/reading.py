@@ -57,7 +57,7 @@ def read_tables(connection: psycopg.Connection) -> tuple[DatabaseTable, ...]:
             table,
             tuple(found),
             tuple(keys.get((schema, table), ())),
-            _relation(schema, table, is_partitioned),
+            _relation(schema, table, is_partitioned=is_partitioned),
         )
         for (schema, table, is_partitioned), found in sorted(columns.items(), key=lambda item: item[0])
     )
@@ -100,7 +100,7 @@ def _column(name: str, database_type: DatabaseType) -> DatabaseColumn:
     return DatabaseColumn(name, str(database_type), found.form, expression)
 
 
-def _relation(schema: str, table: str, is_partitioned: bool) -> str:
+def _relation(schema: str, table: str, *, is_partitioned: bool) -> str:
     """Return the table without tables that inherit from it, but with the partitions of a partitioned one."""
     return f"{'' if is_partitioned else 'ONLY '}{sql.Identifier(schema, table).as_string()} AS t"
 

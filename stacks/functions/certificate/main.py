@@ -150,7 +150,7 @@ def _time(moment: datetime) -> bytes:
     return _encoded(0x17, f"{moment:%y%m%d%H%M%SZ}".encode())
 
 
-def _extension(identifier: bytes, value: bytes, is_critical: bool = False) -> bytes:
+def _extension(identifier: bytes, value: bytes, *, is_critical: bool = False) -> bytes:
     return _sequence(identifier, _CRITICAL if is_critical else b"", _encoded(0x04, value))
 
 

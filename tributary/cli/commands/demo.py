@@ -115,7 +115,7 @@ def demo(
         lambda workspace, phases: run_demo(workspace, plan, phases, lambda: _ask(workspace, _QUESTIONS)),
         lake,
         state,
-        keep_running,
+        keep_running=keep_running,
     )
 
 
@@ -152,7 +152,7 @@ def demo_engines(
         ),
         lake,
         state,
-        keep_running,
+        keep_running=keep_running,
     )
 
 
@@ -194,7 +194,7 @@ def demo_dynamodb(
         ),
         lake,
         state,
-        keep_running,
+        keep_running=keep_running,
     )
 
 
@@ -243,6 +243,7 @@ def _show(
     course: Callable[[Workspace, Phases], DemoOutcome],
     lake: Path,
     state: Path,
+    *,
     keep_running: bool,
 ) -> None:
     """Run a demo from an empty state folder, and say what it found and took. Exit with 1 if it differs."""
@@ -271,7 +272,7 @@ def _show(
             with phases.phase("Stopping"):
                 down(workspace.state)
     _print_what_it_took(phases, outcome)
-    _print_what_is_left(state, keep_running, lake, demo.table)
+    _print_what_is_left(state, lake, demo.table, is_up=keep_running)
     if not outcome.reconciliation.identical:
         raise typer.Exit(1)
 
@@ -314,7 +315,7 @@ def _places(lake: Path, state: Path) -> str:
     return f"--state {state}" if lake == DEFAULT_LAKE_FILE else f"--lake {lake} --state {state}"
 
 
-def _print_what_is_left(state: Path, is_up: bool, lake: Path, table: str) -> None:
+def _print_what_is_left(state: Path, lake: Path, table: str, *, is_up: bool) -> None:
     at = _places(lake, state)
     query = f'tributary query {at} "SELECT * FROM {table} LIMIT 5"'
     if is_up:

@@ -219,7 +219,7 @@ def _tell(erasure: Erasure, *, as_json: bool, purges: bool) -> None:
         _say(f"Removed {erasure.purged:,} noncurrent versions of removed files.")
     if erasure.versions_until is not None:
         until = f"{erasure.versions_until:%Y-%m-%d %H:%M} UTC"
-        how = _how_to_purge(erasure, purges)
+        how = _how_to_purge(erasure, purges=purges)
         _say(f"S3 keeps the removed files as noncurrent versions until {until}. {how}")
     for failure in erasure.failures:
         messages.print(
@@ -230,7 +230,7 @@ def _tell(erasure: Erasure, *, as_json: bool, purges: bool) -> None:
         )
 
 
-def _how_to_purge(erasure: Erasure, purges: bool) -> str:
+def _how_to_purge(erasure: Erasure, *, purges: bool) -> str:
     if not purges:
         return "To remove them now, run the command again with --purge-versions."
     if erasure.failures:

@@ -129,7 +129,7 @@ def status(
     out. With --aws, jobs take the place of servers, and the latest job must not have failed.
     """
     if on_aws:
-        _say_how_the_deployed_lake_is(lake, environment, as_json)
+        _say_how_the_deployed_lake_is(lake, environment, as_json=as_json)
         return
     from tributary.local.status import read_status
     from tributary.operations.chosen_steps import read_chosen_steps
@@ -145,7 +145,9 @@ def status(
     steps = read_chosen_steps(workspace) if has_s3 else None
     is_well = found.is_well and all(table.is_well for table in tables)
     if as_json:
-        print_json({**_facts(found, tables, is_well), "steps": None if steps is None else asdict(steps)})
+        print_json(
+            {**_facts(found, tables, is_well=is_well), "steps": None if steps is None else asdict(steps)}
+        )
     else:
         _print_status(found, tables)
         print_steps(steps)
@@ -153,7 +155,7 @@ def status(
         raise typer.Exit(1)
 
 
-def _say_how_the_deployed_lake_is(lake_file: Path, environment: str | None, as_json: bool) -> None:
+def _say_how_the_deployed_lake_is(lake_file: Path, environment: str | None, *, as_json: bool) -> None:
     from tributary.aws.session import aws_session
     from tributary.cli.aws.remedy_words import worded_for_aws
     from tributary.cli.aws.status_view import print_status, status_facts
@@ -172,7 +174,7 @@ def _say_how_the_deployed_lake_is(lake_file: Path, environment: str | None, as_j
         raise typer.Exit(1)
 
 
-def _facts(found: PipelineStatus, tables: Sequence[TableState], is_well: bool) -> dict[str, Any]:
+def _facts(found: PipelineStatus, tables: Sequence[TableState], *, is_well: bool) -> dict[str, Any]:
     return {
         "is_well": is_well,
         "services": [asdict(service) for service in found.services],

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
@@ -27,6 +26,26 @@ Operation = Literal[Start, "stop"]
 _NAMES_TABLES = ("rebuild", "new-epoch")
 _TAKES_NO_TABLE = ("preflight", "ingest", "follow", "maintain", "stop")
 _SECONDS_BETWEEN_LOOKS = 10.0
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What somebody asks for. `source` is where to read the events; None: the operation's default."""
+
+    operation: Operation
+    tables: tuple[str, ...]
+    source: str | None
+    since_snapshot: bool
+    follow: bool
+
+
+@dataclass(frozen=True)
+class _Way:
+    """How the command goes about it: whether it waits, only shows the request, and answers in JSON."""
+
+    wait: bool
+    dry_run: bool
+    as_json: bool
 
 
 def submit(
@@ -98,52 +117,44 @@ def submit(
     from tributary.contract.lake import read_lake
     from tributary.operations.aws.deployed_lake import DeployedLake
 
-    _check_usage(operation, tables or (), events_from, since_snapshot, follow)
+    asked = _Asked(operation, tuple(tables or ()), events_from, since_snapshot, follow)
+    way = _Way(wait, dry_run, as_json)
+    _check_usage(asked)
     the_lake = read_lake(lake, environment)
     with worded_for_aws():
-        _check_lake(the_lake, operation, tables or (), events_from)
+        _check_lake(the_lake, asked)
     try:
         with worded_for_aws(), aws_session(the_lake, lake) as session:
             deployed = DeployedLake(the_lake, session)
             place = deployed.job_place
             place.require_usable()
             if operation == "stop":
-                _stop(place, wait, dry_run, as_json)
+                _stop(place, way)
             else:
-                named = tables or ()
-                if operation != "derive" and named:
-                    named = [str(table) for table in deployed.resolve_tables(named)]
-                job = _job(the_lake, operation, named, events_from, since_snapshot, follow)
+                if operation != "derive" and asked.tables:
+                    asked = replace(asked, tables=tuple(map(str, deployed.resolve_tables(asked.tables))))
+                job = _job(the_lake, operation, asked)
                 needs_preflight = operation == "follow" and not without_preflight
-                _submit(deployed, job, wait, dry_run, as_json, needs_preflight=needs_preflight)
+                _submit(deployed, job, way, needs_preflight=needs_preflight)
     except (NoCredentials, NotDeployed) as error:
         if not dry_run:
             raise
-        _print_plan(the_lake, operation, tables or (), events_from, since_snapshot, follow, error)
+        _print_plan(the_lake, asked, error)
 
 
-def _print_plan(
-    lake: Lake,
-    operation: Operation,
-    tables: Sequence[str],
-    source: str | None,
-    since_snapshot: bool,
-    follow: bool,
-    why: TributaryError,
-) -> None:
+def _print_plan(lake: Lake, asked: _Asked, why: TributaryError) -> None:
     """Print the request as far as the lake file determines it. `why` says why the stacks cannot be asked."""
     from tributary.cli.aws.planned_lake import planned_start, planned_stop
 
     assert lake.aws is not None
-    if operation == "stop":
+    if asked.operation == "stop":
         call = planned_stop(lake, lake.aws)
     else:
-        job = _job(lake, operation, tables, source, since_snapshot, follow)
-        call = planned_start(lake, lake.aws, job)
+        call = planned_start(lake, lake.aws, _job(lake, asked.operation, asked))
     _print_call(call)
     about = (
         "Each running job gets such a request"
-        if operation == "stop"
+        if asked.operation == "stop"
         else "Names of tables are as you wrote them"
     )
     messages.print(
@@ -155,18 +166,13 @@ def _print_plan(
     )
 
 
-def _check_usage(
-    operation: Operation,
-    tables: Sequence[str],
-    events_from: str | None,
-    since_snapshot: bool,
-    follow: bool,
-) -> None:
-    if follow and operation != "derive":
+def _check_usage(asked: _Asked) -> None:
+    operation, tables, events_from = asked.operation, asked.tables, asked.source
+    if asked.follow and operation != "derive":
         raise typer.BadParameter(f"{operation} has no such option", param_hint="--follow")
     if operation == "derive" and events_from is not None:
         raise typer.BadParameter("derive reads what the queries name", param_hint="--from")
-    if since_snapshot and operation != "rebuild":
+    if asked.since_snapshot and operation != "rebuild":
         raise typer.BadParameter(f"{operation} has no such option", param_hint="--since-snapshot")
     if operation in _NAMES_TABLES and not tables:
         raise typer.BadParameter(f"{operation} needs one table or more", param_hint="TABLE")
@@ -178,46 +184,37 @@ def _check_usage(
         raise typer.BadParameter("expected kafka, bronze or files:s3://…", param_hint="--from")
 
 
-def _check_lake(lake: Lake, operation: Operation, tables: Sequence[str], source: str | None) -> None:
+def _check_lake(lake: Lake, asked: _Asked) -> None:
     """Raise an error if the lake file alone shows that the operation cannot run."""
     from tributary.cli.commands.derive import known_names
     from tributary.operations.aws.bronze_changes import require_changeable_bronze
 
-    if operation == "derive":
-        known_names(lake, tables)
-    if operation == "maintain":
+    if asked.operation == "derive":
+        known_names(lake, asked.tables)
+    if asked.operation == "maintain":
         require_changeable_bronze(lake)
-    default = "bronze" if operation in ("rebuild", "replay") else "kafka"
-    if lake.aws is not None and lake.aws.connect.sink is not None and (source or default) == "bronze":
+    source = asked.source or ("bronze" if asked.operation in ("rebuild", "replay") else "kafka")
+    if lake.aws is not None and lake.aws.connect.sink is not None and source == "bronze":
         raise TributaryError(
-            f"{operation} cannot read bronze as a table, because another sink writes it",
+            f"{asked.operation} cannot read bronze as a table, because another sink writes it",
             where=f"lake {lake.name}, entry [aws.connect.sink]",
             expected="--from kafka, or --from files: with the place in the bronze bucket where that sink "
             "writes, such as files:s3://…/topics",
         )
 
 
-def _job(
-    lake: Lake,
-    operation: Start,
-    tables: Sequence[str],
-    source: str | None,
-    since_snapshot: bool,
-    follow: bool,
-) -> Job:
+def _job(lake: Lake, operation: Start, asked: _Asked) -> Job:
     from tributary.aws.spark_submit import Job
     from tributary.cli.commands.derive import known_names
 
     if operation == "derive":
-        return Job("derive", follow=follow, tables=known_names(lake, tables))
+        return Job("derive", follow=asked.follow, tables=known_names(lake, asked.tables))
     if operation == "follow":
-        return Job("ingest", follow=True, source=source)
-    return Job(operation, tables=tuple(tables), source=source, since_snapshot=since_snapshot)
+        return Job("ingest", follow=True, source=asked.source)
+    return Job(operation, tables=asked.tables, source=asked.source, since_snapshot=asked.since_snapshot)
 
 
-def _submit(
-    deployed: DeployedLake, job: Job, wait: bool, dry_run: bool, as_json: bool, *, needs_preflight: bool
-) -> None:
+def _submit(deployed: DeployedLake, job: Job, way: _Way, *, needs_preflight: bool) -> None:
     from tributary.cli.aws.job_view import run_facts
     from tributary.cli.aws.preflight import last_preflight, print_preflight, refusal_without
     from tributary.cli.aws.remedy_words import remedy_words
@@ -229,7 +226,7 @@ def _submit(
     preflight = last_preflight(deployed) if needs_preflight else None
     if refused is None and needs_preflight:
         refused = refusal_without(preflight, deployed.addresses.release)
-    if dry_run:
+    if way.dry_run:
         _print_call(call)
         if refused is not None:
             messages.print(
@@ -244,12 +241,12 @@ def _submit(
     if preflight is not None and not preflight.is_accelerated:
         messages.print("The job will run in plain PySpark: see tributary status --aws.", highlight=False)
     run = _start(place, call)
-    if not as_json:
+    if not way.as_json:
         _print_started(place, run)
-    if wait:
+    if way.wait:
         run = _wait(place, run, until_it_runs=job.follow, fails=job.command != "preflight")
-    checked = last_preflight(deployed) if wait and job.command == "preflight" else None
-    if as_json:
+    checked = last_preflight(deployed) if way.wait and job.command == "preflight" else None
+    if way.as_json:
         print_json({**run_facts(run), **({} if checked is None else {"preflight": asdict(checked)})})
     elif checked is not None:
         print_preflight(checked)
@@ -267,7 +264,7 @@ def _print_started(place: JobPlace, run: JobRun) -> None:
         output.print(f"Its log will be in {log}", highlight=False, soft_wrap=True)
 
 
-def _wait(place: JobPlace, run: JobRun, until_it_runs: bool, *, fails: bool) -> JobRun:
+def _wait(place: JobPlace, run: JobRun, *, until_it_runs: bool, fails: bool) -> JobRun:
     """Wait for the job. With `fails`, raise JobFailed if it has not ended well."""
     from tributary.cli.aws.job_view import job_view
     from tributary.operations.aws.jobs import failure, wait_for
@@ -286,25 +283,25 @@ def _wait(place: JobPlace, run: JobRun, until_it_runs: bool, *, fails: bool) -> 
     return run
 
 
-def _stop(place: JobPlace, wait: bool, dry_run: bool, as_json: bool) -> None:
+def _stop(place: JobPlace, way: _Way) -> None:
     from tributary.cli.aws.job_view import job_view, run_facts
     from tributary.operations.aws.jobs import read_stoppable, wait_for
 
     runs = read_stoppable(place)
     for run in runs:
         call = place.stop_call(run)
-        if dry_run:
+        if way.dry_run:
             _print_call(call)
             continue
         place.stop(call)
-        if not as_json:
+        if not way.as_json:
             output.print(f"{run.name} ({run.kind} {run.id}) is being stopped.", highlight=False)
-    if dry_run:
+    if way.dry_run:
         return
-    if wait:
+    if way.wait:
         with job_view(messages) as show:
             runs = tuple(wait_for(place, run.id, lambda _: False, show, _pause) for run in runs)
-    if as_json:
+    if way.as_json:
         print_json([run_facts(run) for run in runs])
     elif not runs:
         output.print(f"No job runs on {place.name}.", highlight=False)

@@ -108,7 +108,7 @@ def verify(
         wanted = Wanted(_names(sourced, tables), None if full else keeper.rules.rows, within)
 
         def report(found: Mapping[TableName, Verification]) -> None:
-            _show(found, as_json, SNAPSHOT if deployed is None else SNAPSHOT_ON_AWS)
+            _show(found, SNAPSHOT if deployed is None else SNAPSHOT_ON_AWS, as_json=as_json)
             tell_cloudwatch()
 
         def tell_cloudwatch() -> None:
@@ -148,7 +148,7 @@ def _names(lake: SourcedLake, tables: list[str] | None) -> tuple[TableName, ...]
     return resolve_names(tables, known_tables(lake))
 
 
-def _show(found: Mapping[TableName, Verification], as_json: bool, snapshot: str) -> None:
+def _show(found: Mapping[TableName, Verification], snapshot: str, *, as_json: bool) -> None:
     from tributary.operations.verify.view import examples_of, sentence, verification_facts
 
     if as_json:

@@ -157,7 +157,7 @@ def _buttons(console: Console, name: str, view: LakeView) -> None:
         return
 
     @ui.refreshable
-    def buttons(is_paused: bool) -> None:
+    def buttons(*, is_paused: bool) -> None:
         actions = console.actions
         if actions is None:
             return
@@ -173,7 +173,7 @@ def _buttons(console: Console, name: str, view: LakeView) -> None:
                 ui.label("This table is paused.").classes("self-center text-warning")
 
     is_shown_paused = state.paused is not None
-    buttons(is_shown_paused)
+    buttons(is_paused=is_shown_paused)
     jobs_panel(console, [name])
 
     async def look() -> None:
@@ -182,7 +182,7 @@ def _buttons(console: Console, name: str, view: LakeView) -> None:
         is_paused = now is not None and now.paused is not None
         if is_paused != is_shown_paused:
             is_shown_paused = is_paused
-            buttons.refresh(is_paused)
+            buttons.refresh(is_paused=is_paused)
 
     ui.timer(console.shown.seconds, look)
 

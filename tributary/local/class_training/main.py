@@ -101,7 +101,7 @@ def _key(thing: int) -> bytearray:
             "type": "struct",
             "optional": False,
             "name": f"{TOPIC}.Key",
-            "fields": [_field("id", "int64", False)],
+            "fields": [_field("id", "int64", is_optional=False)],
         },
         {"id": thing},
     )
@@ -119,7 +119,7 @@ def _value(offset: int) -> bytearray:
             {**row, "field": "before"},
             {**row, "field": "after"},
             source,
-            _field("op", "string", False),
+            _field("op", "string", is_optional=False),
         ],
     }
     lsn = 1_000 + offset
@@ -142,14 +142,14 @@ def _value(offset: int) -> bytearray:
     )
 
 
-def _field(name: str, kind: str, is_optional: bool = True) -> Mapping[str, object]:
+def _field(name: str, kind: str, *, is_optional: bool = True) -> Mapping[str, object]:
     return {"field": name, "type": kind, "optional": is_optional}
 
 
-_ROW = [_field("id", "int64", False), _field("name", "string")]
+_ROW = [_field("id", "int64", is_optional=False), _field("name", "string")]
 _SOURCE = [
-    _field("version", "string", False),
-    _field("ts_ms", "int64", False),
+    _field("version", "string", is_optional=False),
+    _field("ts_ms", "int64", is_optional=False),
     _field("snapshot", "string"),
     _field("sequence", "string"),
     _field("ts_us", "int64"),

@@ -119,6 +119,7 @@ def start_ingest(
     command: Command = "ingest",
     events_from: str = "kafka",
     tables: Sequence[TableName] = (),
+    *,
     follow: bool = False,
     on_line: Callable[[str], None] | None = None,
     options: Sequence[str] = (),
@@ -132,7 +133,7 @@ def start_ingest(
     of_registry = (apicurio.SERVICE,) if workspace.lake.has_registry_here else ()
     workspace.require("s3", *of_registry, *_servers_of(events_from, workspace.lake))
     arguments = [
-        *app_arguments(workspace, command, events_from, tables, follow),
+        *app_arguments(workspace, command, events_from, tables, follow=follow),
         *options,
     ]
     installation = read_installation(console)
@@ -144,7 +145,7 @@ def start_ingest(
 
 
 def app_arguments(
-    workspace: Workspace, command: Command, events_from: str, tables: Sequence[TableName], follow: bool
+    workspace: Workspace, command: Command, events_from: str, tables: Sequence[TableName], *, follow: bool
 ) -> list[str]:
     """Return the arguments of spark_app/main.py."""
     names = workspace.lake.names
