@@ -101,8 +101,9 @@ class FilesSource:
         self._check_described(topic, files)
         for r in ranges:
             check_single(span.file for span in partitions[r.partition])
+        before = (span.before for span in wanted if span.before is not None and not self.allows_gaps)
+        counts = self._count({*files, *before})  # Names a file that is damaged. A later job could not.
         if not self.allows_gaps:
-            counts = self._count({*files, *(span.before for span in wanted if span.before is not None)})
             for span in wanted:
                 check_complete(self._listing().layout, span, counts)
         return self._events(topic, files, ranges)

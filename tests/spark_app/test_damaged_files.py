@@ -42,8 +42,9 @@ FILES = {
 }
 
 
-def source_of(spark: SparkSession, folder: Path) -> FilesSource:
-    return FilesSource(spark, str(folder), RecordsOfForms(), lambda _: TablePolicy(key=("id",)))
+def source_of(spark: SparkSession, folder: Path, *, allows_gaps: bool = False) -> FilesSource:
+    policy = TablePolicy(key=("id",), columns={"id": "int"})
+    return FilesSource(spark, str(folder), RecordsOfForms(), lambda _: policy, allows_gaps=allows_gaps)
 
 
 @pytest.mark.parametrize("damage", FILES)
@@ -62,12 +63,23 @@ def test_a_damaged_last_file_is_named_and_other_topics_can_be_read(
     assert "Copy the file again" in problem
 
 
-def test_a_damaged_file_before_the_last_one_is_named(spark: SparkSession, tmp_path: Path) -> None:
-    for offset, content in enumerate([avro_file(1), avro_file(1)[:40], avro_file(1)]):
-        (tmp_path / f"{DAMAGED}+0+{offset:010}.avro").write_bytes(content)
-    source = source_of(spark, tmp_path)
+@pytest.mark.parametrize("allows_gaps", [False, True])
+@pytest.mark.parametrize(
+    ("kind", "whole", "damaged"),
+    [
+        ("avro", avro_file(1), avro_file(1)[:40]),
+        ("json.gz", gzip.compress(JSON), gzip.compress(JSON)[:-8]),
+    ],
+    ids=["avro", "json.gz"],
+)
+def test_a_damaged_file_before_the_last_one_is_named(
+    spark: SparkSession, tmp_path: Path, kind: str, whole: bytes, damaged: bytes, allows_gaps: bool
+) -> None:
+    for offset, content in enumerate([whole, damaged, whole]):
+        (tmp_path / f"{DAMAGED}+0+{offset:010}.{kind}").write_bytes(content)
+    source = source_of(spark, tmp_path, allows_gaps=allows_gaps)
     assert source.extents(frozenset({DAMAGED}))[DAMAGED].end == {0: 3}
-    with pytest.raises(UnreadableFiles, match=rf"{DAMAGED}\+0\+0000000001\.avro"):
+    with pytest.raises(UnreadableFiles, match=rf"{DAMAGED}\+0\+0000000001\.{kind}"):
         source.read(DAMAGED, (OffsetRange(0, 0, 3),))
 
 
