@@ -57,7 +57,9 @@ def open_source(spark: SparkSession, lake: Lake, arguments: Arguments) -> EventS
         table = lake.table_of_topic(topic)
         return table.source if table is not None and table.source in sources else CONNECTED
 
-    return SeveralSources(sources, owner_of) if lake.item_sources else sources[CONNECTED]
+    if not lake.item_sources:
+        return sources[CONNECTED]
+    return SeveralSources(sources, owner_of, follows=arguments.is_following_ingest)
 
 
 def kafka_source(spark: SparkSession, lake: Lake, arguments: Arguments) -> KafkaSource:

@@ -6,18 +6,12 @@ import sys
 import time
 from dataclasses import dataclass
 
-from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
-
 from spark_app.acceleration.missing_member import MissingMember, missing_member
 from spark_app.reports import Blocked, Failed, ProgressWriter
 from spark_app.run.pace import Pace
 from spark_app.run.table_run import TableRun
 from tributary.contract.errors import TributaryError, told_by
 from tributary.contract.remedies import remedies_for_table
-
-PASSING_FAILURES = (Py4JError, PySparkException, OSError)
-"""The errors that Kafka, S3 or Spark raise when they are temporarily unavailable, and in other cases."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +42,12 @@ class Failures:
 
     def retry_later(self, run: TableRun, error: Exception) -> None:
         """Schedule a retry. The table then reads its state again, because the failed commit may be in it."""
+        self.look_again_later(run, error)
+        if not run.is_blocked:
+            run.table.forget()
+
+    def look_again_later(self, run: TableRun, error: Exception) -> None:
+        """Schedule another look at the table's topic. Nothing was committed, so the table keeps its state."""
         run.attempts += 1
         run.is_caught_up = False
         run.error = told_by(error)
@@ -60,5 +60,4 @@ class Failures:
         run.set_outcome("retrying", error)
         wait = min(self.pace.first_retry_seconds * 2 ** (run.attempts - 1), self.pace.longest_retry_seconds)
         run.not_before = time.monotonic() + wait
-        run.table.forget()
         self.progress.write(Failed(run.table.name, run.error, run.attempts, wait))

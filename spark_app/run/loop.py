@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from collections.abc import Callable
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 
 from pyspark.sql import SparkSession
 
 from spark_app.catalog.sync import CatalogSync
 from spark_app.reports import CaughtUp, Stopped
-from spark_app.run.failures import PASSING_FAILURES, Failures
+from spark_app.run.failures import Failures
 from spark_app.run.metrics import MetricsSender
 from spark_app.run.pace import Pace
 from spark_app.run.stop_request import StopRequest
@@ -19,6 +20,7 @@ from spark_app.run.table_run import TableRun
 from spark_app.run.table_runs import TableRuns
 from spark_app.run.turns import Queue, SharedTurns
 from spark_app.sources.event import OffsetRange
+from spark_app.sources.passing_failures import PASSING_FAILURES
 from spark_app.table.snapshot_end import end_snapshot
 from spark_app.table.table_ingest import TableIngest
 from tributary.contract.errors import TributaryError
@@ -86,7 +88,7 @@ class Ingest:
                 raise
             for run in self.tables:
                 if run.working is None and not run.is_over:
-                    self._failures.retry_later(run, error)
+                    self._failures.look_again_later(run, error)
         self.tables.look_for_pauses()
         self.tables.record_outcomes()
 
@@ -130,7 +132,8 @@ class Ingest:
         looked_at = {
             topic: run
             for topic, run in open_runs.items()
-            if all_of_them or run.is_behind or run.is_live(live_seconds)
+            # A table is looked at before its first turn: where it begins depends on its topic.
+            if all_of_them or run.held is None or run.is_behind or run.is_live(live_seconds)
         }
         free = [
             run
@@ -146,7 +149,7 @@ class Ingest:
             extents = self.tables.source.extents(frozenset(looked_at))
         except PASSING_FAILURES as error:
             for run in free:
-                self._failures.retry_later(run, error)
+                self._failures.look_again_later(run, error)
             return []
         for topic, run in looked_at.items():
             run.look_at(extents[topic])
@@ -173,14 +176,14 @@ class Ingest:
     def _give_turn(self, pool: ThreadPoolExecutor, run: TableRun, queue: Queue) -> None:
         run.queue = queue
         if not run.table.is_recovered:
-            run.begin(pool.submit(self._recover, run))
+            run.begin(self._submit(pool, run, lambda: self._recover(run)))
             return
         ranges = self._pending(run)
         if ranges is None:
             return
         if snapshot := run.ended_snapshot:
             run.last_turn_at = time.monotonic()
-            run.begin(pool.submit(self._end_snapshot, run.table, snapshot))
+            run.begin(self._submit(pool, run, lambda: self._end_snapshot(run.table, snapshot)))
         elif not ranges:
             self._settle(run)
             if run.table.is_service_due(is_idle=True):
@@ -189,7 +192,7 @@ class Ingest:
             self._serve(pool, run)
         else:
             run.is_caught_up, run.last_turn_at = False, time.monotonic()
-            run.begin(pool.submit(self._work, run.table, ranges))
+            run.begin(self._submit(pool, run, lambda: self._work(run.table, ranges)))
 
     def _pending(self, run: TableRun) -> tuple[OffsetRange, ...] | None:
         """Return the table's next ranges. None: the table failed, which is recorded."""
@@ -223,7 +226,7 @@ class Ingest:
         run.is_caught_up = run.is_caught_up and run.lag == 0
         run.is_in_service, self._last_service_at = True, time.monotonic()
         run.last_turn_at = self._last_service_at
-        run.begin(pool.submit(self._maintain, run.table))
+        run.begin(self._submit(pool, run, lambda: self._maintain(run.table)))
 
     def _most_events(self, run: TableRun) -> int:
         """Return the limit of the next commit. A long commit delays only tables with little to commit."""
@@ -240,8 +243,16 @@ class Ingest:
             run.table.begin_at(snapshot.began)
         return False
 
+    def _submit(self, pool: ThreadPoolExecutor, run: TableRun, work: Callable[[], bool]) -> Future[bool]:
+        """Let a thread do a table's work. All of its jobs share what Spark gives this table."""
+
+        def in_its_pool() -> bool:
+            self.spark.sparkContext.setLocalProperty("spark.scheduler.pool", run.table.name)
+            return work()
+
+        return pool.submit(in_its_pool)
+
     def _work(self, table: TableIngest, ranges: tuple[OffsetRange, ...]) -> bool:
-        self.spark.sparkContext.setLocalProperty("spark.scheduler.pool", table.name)
         committed = table.apply(ranges)
         if committed is not None:
             self.tables.progress.write(committed)

@@ -182,11 +182,19 @@ class MetricsSender:
         place = {"logGroupName": self._log_group, "logStreamName": self._stream}
         try:
             if not self._has_stream:
-                self._client.create_log_stream(**place)
+                self._create(place)
                 self._has_stream = True
             self._client.put_log_events(**place, logEvents=batch)
         except (BotoCoreError, ClientError) as error:
             self._complain(str(error))
+
+    def _create(self, place: Mapping[str, str]) -> None:
+        try:
+            self._client.create_log_stream(**place)
+        except ClientError as error:
+            # The answer to an earlier attempt may have been lost.
+            if error.response["Error"]["Code"] != "ResourceAlreadyExistsException":
+                raise
 
     def _complain(self, why: str) -> None:
         if not self._has_complained:

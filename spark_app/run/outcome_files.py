@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from pyspark.sql import SparkSession
 
 from spark_app.run.outcome import OUTCOME_FILE, Outcome
+from spark_app.run.text_files import read_text, remove_text, write_text
 
 
 @dataclass(frozen=True)
@@ -17,31 +17,11 @@ class OutcomeFiles:
     spark: SparkSession
 
     def read(self, folder: str) -> Outcome | None:
-        path, file_system = self._file(folder)
-        if not file_system.exists(path):
-            return None
-        stream = file_system.open(path)
-        try:
-            return Outcome.from_json(self._jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
-        finally:
-            stream.close()
+        text = read_text(self.spark, f"{folder}/{OUTCOME_FILE}")
+        return None if text is None else Outcome.from_json(text)
 
     def write(self, folder: str, outcome: Outcome) -> None:
-        path, file_system = self._file(folder)
-        stream = file_system.create(path, True)
-        try:
-            stream.write(bytearray(outcome.to_json().encode()))
-        finally:
-            stream.close()
+        write_text(self.spark, f"{folder}/{OUTCOME_FILE}", outcome.to_json())
 
     def clear(self, folder: str) -> None:
-        path, file_system = self._file(folder)
-        file_system.delete(path, False)
-
-    def _file(self, folder: str) -> tuple[Any, Any]:
-        path = self._jvm.org.apache.hadoop.fs.Path(f"{folder}/{OUTCOME_FILE}")
-        return path, path.getFileSystem(self.spark.sparkContext._jsc.hadoopConfiguration())
-
-    @property
-    def _jvm(self) -> Any:
-        return self.spark._jvm
+        remove_text(self.spark, f"{folder}/{OUTCOME_FILE}")

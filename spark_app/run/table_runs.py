@@ -7,7 +7,6 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from spark_app.reports import Paused, ProgressWriter, Resumed, Started
-from spark_app.run.failures import PASSING_FAILURES
 from spark_app.run.new_tables import NewTables
 from spark_app.run.orphan_files import OrphanStore
 from spark_app.run.outcome import OutcomeStore
@@ -15,6 +14,7 @@ from spark_app.run.pause_files import PauseStore
 from spark_app.run.snapshot_files import SnapshotStore
 from spark_app.run.table_run import TableRun
 from spark_app.sources.event import Dated, EventSource
+from spark_app.sources.passing_failures import PASSING_FAILURES
 from spark_app.table.table_ingest import TableIngest
 from tributary.contract.online_snapshot import Read
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 
+from spark_app.acceleration.missing_member import missing_member
 from spark_app.reports import (
     Blocked,
     Committed,
@@ -17,9 +19,10 @@ from spark_app.reports import (
 )
 from spark_app.run.outcome import OutcomeStore
 from spark_app.sources.event import EventSource
+from spark_app.sources.passing_failures import PASSING_FAILURES
 from spark_app.table.key_events import NotErased
 from spark_app.table.table_ingest import TableIngest
-from tributary.contract.errors import TributaryError
+from tributary.contract.errors import TributaryError, told_by
 from tributary.contract.remedies import remedies_for_table
 
 TableTask = Callable[[TableIngest], Committed | Replayed | Serviced | Erased | Trimmed]
@@ -34,7 +37,7 @@ def run_for_each_table(
 ) -> bool:
     """Run the task for one table after the other; return whether it succeeded for all.
 
-    A service that does not answer, such as the schema registry, fails the table's task, without a retry.
+    A service that does not answer, such as the schema registry or S3, fails the table's task at once.
 
     After a task that commits, the recorded reason why a table was blocked is cleared. If the reason still
     exists, the next ingest finds it again."""
@@ -48,8 +51,8 @@ def run_for_each_table(
             if isinstance(report, Committed):
                 outcomes.clear(table.quarantine_path)
             results[table.name] = "ok"
-        except (TributaryError, ConnectionError) as error:
-            told = error if isinstance(error, TributaryError) else _unreachable(error)
+        except (TributaryError, *PASSING_FAILURES) as error:
+            told = error if isinstance(error, TributaryError) else _passing(error)
             remedies = remedies_for_table(told.remedies, table.name)
             is_unchanged = isinstance(error, NotErased)
             progress.write(Blocked(table.name, told.reason, remedies, is_unchanged=is_unchanged))
@@ -58,5 +61,8 @@ def run_for_each_table(
     return all(result == "ok" for result in results.values())
 
 
-def _unreachable(error: ConnectionError) -> TributaryError:
-    return TributaryError(str(error), remedy="Run the command again once it answers.")
+def _passing(error: Exception) -> TributaryError:
+    if isinstance(error, ConnectionError):
+        return TributaryError(str(error), remedy="Run the command again once it answers.")
+    print(f"{type(error).__name__}: {error}", file=sys.stderr)  # Also Java's calls.
+    return missing_member(error) or TributaryError(told_by(error), remedy="Run the command again.")

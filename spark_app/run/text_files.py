@@ -36,6 +36,12 @@ def write_text(spark: SparkSession, uri: str, text: str) -> None:
         stream.close()
 
 
+def remove_text(spark: SparkSession, uri: str) -> None:
+    """Remove a file, if it is there."""
+    path, file_system = _file(spark, uri)
+    file_system.delete(path, False)
+
+
 def _file(spark: SparkSession, uri: str) -> tuple[Any, Any]:
     """Return Hadoop's path and file system."""
     jvm: Any = spark._jvm

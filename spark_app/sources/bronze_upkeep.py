@@ -13,11 +13,12 @@ So the snapshots from the writer's last one on are kept, or a new one repeats th
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cached_property
 from typing import Any
+from uuid import uuid4
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
@@ -25,12 +26,16 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from spark_app.sources.kinesis.landing import PLACES_KEY
+from tributary.contract.errors import TributaryError
 
 CONTENT = ("key", "value", "moved_to", "moved_from")
 """The columns with an event's content."""
 
 POSITIONS = ("kafka.connect.offsets.", PLACES_KEY)
 """The beginnings of the snapshots' properties in which a writer keeps its position."""
+
+_MARK = "tributary.repeats-a-position"
+"""The property of a snapshot that repeats the writer's position. Each one has another value."""
 
 SMALL_FILES = 5
 """Files of a topic are merged once there are this many small ones."""
@@ -44,6 +49,10 @@ _CONFLICTS = ("ValidationException", "CommitFailedException")
 
 # Otherwise, a change of a topic's events fails if the sink has appended others meanwhile.
 _ISOLATION = {f"write.{kind}.isolation-level": "snapshot" for kind in ("update", "delete")}
+
+
+class WriterIsTooFast(TributaryError):
+    """Bronze could not be changed between two commits of its writer."""
 
 
 @dataclass(frozen=True)
@@ -102,19 +111,35 @@ class BronzeUpkeep:
 
     def expire_all_snapshots_but_one(self) -> None:
         """Remove all earlier snapshots and their files, so that bronze holds nothing of what was blanked."""
-        for _ in range(_ATTEMPTS):
-            position = _writers_position(self._iceberg)
-            if position:
-                append = self._iceberg.newAppend()
-                for name, value in position.items():
-                    append = append.set(name, value)
-                append.commit()
-            # The writer may have committed between.
-            if _writers_position(self._iceberg) == position:
-                break
+        if position := _position_in_chain(self._iceberg.currentSnapshot(), self._iceberg):
+            self._repeat(position)
         current = self._iceberg.currentSnapshot()
         if current is not None:
             self._expire({int(current.snapshotId())})
+
+    def _repeat(self, position: Mapping[str, str]) -> None:
+        """Commit a snapshot that repeats the writer's position. Raises `WriterIsTooFast`."""
+        own: set[str] = set()
+        for _ in range(_ATTEMPTS):
+            mark = uuid4().hex
+            own.add(mark)
+            append = self._iceberg.newAppend().set(_MARK, mark)
+            for name, value in position.items():
+                append = append.set(name, value)
+            append.commit()
+            table = self._iceberg
+            snapshots = _back_from(table.currentSnapshot(), table)
+            before = next(snapshot for snapshot in snapshots if dict(snapshot.summary()).get(_MARK) == mark)
+            # The writer may have committed between. Then the snapshot repeats a position that it has left.
+            there = _position_in_chain(before, table, own)
+            if there == position:
+                return
+            position = there
+        raise WriterIsTooFast(
+            "The writer of bronze committed again each time that its position was repeated",
+            where=self.table,
+            remedy="Run the command again.",
+        )
 
     def remove_earlier_metadata(self) -> None:
         """Remove the files that described the table earlier. They hold the summaries of expired snapshots."""
@@ -230,20 +255,31 @@ def places_condition(
     return " OR ".join(conditions) or "false"
 
 
-def _since_the_writers_last(table: Any) -> Iterator[Any]:
-    """Yield the snapshots from the current one back to the last one that has the writer's position."""
-    snapshot = table.currentSnapshot()
+def _back_from(snapshot: Any, table: Any) -> Iterator[Any]:
+    """Yield the snapshot, and those before it."""
     while snapshot is not None:
         yield snapshot
-        if _position_in(snapshot):
-            return
         parent = snapshot.parentId()
         snapshot = None if parent is None else table.snapshot(parent)
 
 
-def _writers_position(table: Any) -> Mapping[str, str]:
-    *_, last = [None, *_since_the_writers_last(table)]
-    return {} if last is None else _position_in(last)
+def _since_the_writers_last(table: Any) -> Iterator[Any]:
+    """Yield the snapshots from the current one back to the last one that has the writer's position."""
+    for snapshot in _back_from(table.currentSnapshot(), table):
+        yield snapshot
+        if _position_in(snapshot):
+            return
+
+
+def _position_in_chain(snapshot: Any, table: Any, without: Set[str] = frozenset()) -> Mapping[str, str]:
+    """Return the writer's last position up to a snapshot; empty if there is none.
+
+    `without` are the marks of snapshots that only repeat one."""
+    for each in _back_from(snapshot, table):
+        position = _position_in(each)
+        if position and dict(each.summary()).get(_MARK) not in without:
+            return position
+    return {}
 
 
 def _position_in(snapshot: Any) -> Mapping[str, str]:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar, Protocol, runtime_checkable
 
 from pyspark.sql import DataFrame
 
 from spark_app.sources.event import Dated, EventSource, OffsetRange, TopicExtent
+from spark_app.sources.passing_failures import PASSING_FAILURES
+from tributary.contract.errors import TributaryError
 
 
 @runtime_checkable
@@ -24,16 +27,41 @@ class SeveralSources:
 
     sources   by name
     owner_of  returns the name of the source that has a topic
+    follows   the run goes on while some sources do not answer
     """
 
     keeps_headers: ClassVar[bool] = True
 
     sources: Mapping[str, EventSource]
     owner_of: Callable[[str], str]
+    follows: bool = False
+    _told: dict[str, str] = field(default_factory=dict, init=False)
 
     def topics(self) -> frozenset[str]:
-        found = ((name, topic) for name, source in self.sources.items() for topic in source.topics())
-        return frozenset(topic for name, topic in found if self.owner_of(topic) == name)
+        """Return the topics of all sources.
+
+        A run that follows leaves out those of a source that does not answer, and says so on standard error.
+        If none answers, or in another run, raises what the first of them raises."""
+        found: set[str] = set()
+        errors: dict[str, Exception] = {}
+        for name, source in self.sources.items():
+            try:
+                found |= {topic for topic in source.topics() if self.owner_of(topic) == name}
+            except (TributaryError, *PASSING_FAILURES) as error:
+                errors[name] = error
+        if errors and not (self.follows and len(errors) < len(self.sources)):
+            raise next(iter(errors.values()))
+        self._tell(errors)
+        return frozenset(found)
+
+    def _tell(self, errors: Mapping[str, Exception]) -> None:
+        """Say what is new about the sources that do not answer."""
+        now = {name: str(error) for name, error in errors.items()}
+        for name, told in now.items():
+            if self._told.get(name) != told:
+                print(f"The source {name} cannot be read now: {told}", file=sys.stderr, flush=True)
+        self._told.clear()
+        self._told.update(now)
 
     def extents(self, topics: frozenset[str]) -> Mapping[str, TopicExtent]:
         return {

@@ -90,10 +90,11 @@ def without_halved_moves(
 ) -> tuple[OffsetRange, ...]:
     """End each range before its first half of a key change whose other half is not in the batch.
 
-    A range with very many events stays as it is. The other ranges grow with the next batch, and then hold the
-    other half."""
+    A range with very many events after the half stays as it is. The other ranges grow with the next batch,
+    and then hold the other half."""
+    ends = {r.partition: halved.get(r.partition, r.until) for r in ranges}
     shorter = (
-        r if r.length > MOST_EVENTS_WITHIN_A_MOVE else replace(r, until=halved.get(r.partition, r.until))
+        r if r.until - ends[r.partition] > MOST_EVENTS_WITHIN_A_MOVE else replace(r, until=ends[r.partition])
         for r in ranges
     )
     return tuple(r for r in shorter if r.length > 0)

@@ -38,6 +38,13 @@ class ConnectorKeyEvents:
         source = table.parts.reader.older or table.source
         if not isinstance(source, BronzeSource):
             raise NotErased(what="A key can only be erased from bronze", where=table.name)
+        if table.form.registry is not None:
+            raise NotErased(
+                what="A key cannot be erased from events in Avro yet",
+                where=table.name,
+                expected="a source whose events are JSON",
+                remedy="Remove the events with the whole table, or with [bronze] retention.",
+            )
         return cls(source, table.topic)
 
     def check(self) -> None:

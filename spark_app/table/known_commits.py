@@ -101,7 +101,9 @@ class KnownCommits:
         commits = list(ledger_commits(self.hudi, timeline, self.instants))
         self.instants &= timeline.requested
         self.instants |= {commit.instant for commit in commits}
-        (own, *_) = [commit for commit in commits if commit.ledger == ledger]
+        own = next((commit for commit in commits if commit.ledger == ledger), None)
+        if own is None:
+            raise AnotherWriter(f"another app has undone a commit of {self.name}")
         if len(commits) == 1:
             return own, ledger
         return own, min((commit.ledger for commit in commits), key=_events_applied)

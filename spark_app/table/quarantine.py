@@ -84,11 +84,12 @@ def read_quarantine(
 
 
 def replace_quarantine(rows: DataFrame, table_path: str, name: str, folders: tuple[str, ...]) -> None:
-    """Leave only `rows`, in a folder of this name. An interruption can leave rows twice, but loses none."""
-    kept = f"{table_path}/{name}"
+    """Leave only `rows`, in a new folder of this name. An interruption can leave rows twice, but loses none.
+
+    The rows may still be read from the old `folders` while they are written."""
     if not rows.isEmpty():
-        rows.coalesce(1).write.mode("overwrite").parquet(kept)
-    remove_quarantine(rows.sparkSession, [folder for folder in folders if not folder.endswith(f"/{name}")])
+        rows.coalesce(1).write.mode("error").parquet(f"{table_path}/{name}")
+    remove_quarantine(rows.sparkSession, folders)
 
 
 def remove_quarantine(spark: SparkSession, folders: Iterable[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -40,6 +41,9 @@ def replay_table(table: TableIngest) -> Replayed:
         return Replayed(table.name, applied=0, left=0 if found is None else found[0].count())
     quarantined_events, folders = found
     ranges = _since(quarantined_events, state.ledger)
+    if not ranges:
+        # A crash came between the quarantine and its commit. The next batch brings these events again.
+        return Replayed(table.name, applied=0, left=quarantined_events.count())
     extent = parts.reader.extent()
     extent.check()
     check_topic(state.ledger, extent)
@@ -56,7 +60,7 @@ def replay_table(table: TableIngest) -> Replayed:
         left = quarantined_events.join(fold.readable, list(_POSITION), "left_anti")
         left_count = left.count()
         if applied:
-            name = f"e{state.ledger.epoch}-replayed"
+            name = f"e{state.ledger.epoch}-replayed-{time.time_ns()}"
             replace_quarantine(left, table.quarantine_path, name, folders)
     return Replayed(table.name, applied, left_count)
 

@@ -73,6 +73,24 @@ def test_every_event_of_the_key_is_there_once_and_in_order(bronze: SubTreeFileSy
     assert found[2].before == {"id": 1, "a": 2}
 
 
+def test_unwrapped_rows_are_events_too(tmp_path: Path) -> None:
+    def unwrapped(offset: int, **payload: Any) -> dict[str, Any]:
+        row = {"id": 1, "op": "a column", **payload, "__source_ts_ms": 7}
+        return {**event(offset, {"id": 1}, None), "value": json.dumps({"payload": row}).encode()}
+
+    sent = [unwrapped(0, __op="c"), unwrapped(1, __deleted="false"), unwrapped(2, __deleted="true")]
+    write(tmp_path, "1.parquet", sent)
+    bronze = SubTreeFileSystem(str(tmp_path), LocalFileSystem())
+    found = read_row_events(bronze, "bronze", NAMESPACE, TOPIC, "1", EventPayloads())
+    row = {"id": 1, "op": "a column"}
+    assert [(one.op, one.before, one.after) for one in found] == [
+        ("c", None, row),
+        ("u", None, row),
+        ("d", row, None),
+    ]
+    assert found[0].source == {"ts_ms": 7}
+
+
 @pytest.mark.parametrize("key", [{"order": "1"}, {"id": "1", "line": "2"}, {}])
 def test_a_key_of_other_columns_is_refused_with_the_columns_of_the_table_s_key(
     bronze: SubTreeFileSystem, key: dict[str, str]

@@ -22,6 +22,7 @@ from connectors.connect_rest import (
 )
 from connectors.deployment import ConnectorConfig
 from tributary.contract.remedies import CheckStatus, in_words
+from tributary.local import connector_state
 from tributary.local.connector_state import ConnectorKeeper
 from tributary.operations.remedy_words import remedy_words
 
@@ -282,3 +283,23 @@ def test_a_worker_that_has_not_joined_its_group_is_waited_for(connect: ConnectRe
     ConnectorKeeper(connect, threading.Event()).remove("a")
     methods = [method for method, path, _ in script.requests]
     assert methods == ["GET", "DELETE", "GET", "DELETE", "GET", "DELETE", "GET", "GET"]
+
+
+@pytest.mark.parametrize("state", ["STOPPED", "PAUSED", "FAILED"])
+def test_a_connector_that_stands_still_is_created_again(
+    connect: ConnectRest, script: Script, state: str
+) -> None:
+    config, gone = (200, {**SOURCE.config, "name": "a"}), (404, {"message": "unknown"})
+    looks = [(200, ["a"]), config, (200, status(state)), (200, status(state)), (204, None), gone, (200, [])]
+    script.answers = [*looks, (201, {}), (200, status("RUNNING", ("RUNNING", "")))]
+    assert ConnectorKeeper(connect, threading.Event()).ensure_running(SOURCE, recreate=False)
+    assert [method for method, *_ in script.requests if method != "GET"] == ["DELETE", "PUT"]
+
+
+def test_a_connector_that_cannot_be_removed_is_an_error(
+    connect: ConnectRest, script: Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connector_state, "CONNECTOR_SECONDS", 0.2)
+    script.answers = [(200, status("RUNNING", ("RUNNING", "")))]
+    with pytest.raises(ConnectorFailed, match="still there"):
+        ConnectorKeeper(connect, threading.Event()).remove("a")

@@ -26,6 +26,7 @@ from connectors.engines.postgres.preparation import (
     PostgresSetupFailed,
     apply_postgres_setup,
     heartbeat_query,
+    later_statements,
     setup_script,
     setup_sql,
 )
@@ -279,6 +280,31 @@ def test_a_whole_schema_publishes_later_tables_and_makes_them_readable(
     with log_in(postgres, database, lake) as replication:
         replication.execute("SELECT * FROM public.later")
         check_replication(replication, lake, postgres_source(lake))
+
+
+def test_another_setup_takes_away_the_right_to_read_later_partitions(
+    postgres: PostgresServer, database: str, admin: psycopg.Connection, lake: Lake
+) -> None:
+    source = postgres_source(lake)
+    apply_postgres_setup(admin, lake, source, PASSWORD)
+    admin.execute(
+        "CREATE TABLE public.calls (id int, y int, PRIMARY KEY (id, y)) PARTITION BY RANGE (y);"
+        "CREATE TABLE public.calls_1 PARTITION OF public.calls FOR VALUES FROM (1) TO (9) "
+        "PARTITION BY RANGE (y);"
+        "CREATE TABLE public.calls_1_1 PARTITION OF public.calls_1 FOR VALUES FROM (1) TO (2);"
+        "INSERT INTO public.calls VALUES (1, 1)"
+    )
+    with log_in(postgres, database, lake) as replication:
+        replication.execute("SELECT * FROM public.calls_1_1")
+        for _ in range(2):
+            admin.execute("; ".join(later_statements(lake, source)).encode())
+            assert replication.execute("SELECT * FROM public.calls").fetchall() == [(1, 1)]
+            for part in ("calls_1", "calls_1_1"):
+                with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                    replication.execute(f"SELECT * FROM public.{part}".encode())
+        admin.execute("ALTER TABLE public.calls_1 DETACH PARTITION public.calls_1_1")
+        admin.execute("; ".join(later_statements(lake, source)).encode())
+        assert replication.execute("SELECT * FROM public.calls_1_1").fetchall() == [(1, 1)]
 
 
 def test_only_tables_that_the_lake_takes_are_published(admin: psycopg.Connection, lake: Lake) -> None:

@@ -15,8 +15,8 @@ from pyspark.sql import SparkSession
 
 from spark_app.hudi.hudi_table import HudiTable
 from spark_app.positions.postgres import PostgresLog
-from spark_app.run.failures import PASSING_FAILURES
 from spark_app.sources.event import OffsetRange
+from spark_app.sources.passing_failures import PASSING_FAILURES
 from spark_app.table.table_ingest import TableIngest
 from spark_app.wire.topic_form import TopicForm
 from tests.faults.injected import Harm

@@ -9,7 +9,7 @@ from contextlib import suppress
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_app.run.failures import PASSING_FAILURES
+from spark_app.sources.passing_failures import PASSING_FAILURES
 from tests.faults.injected import Injected
 from tests.faults.lake_on_s3 import LakeTable, Storage
 from tests.faults.operations import COMMIT

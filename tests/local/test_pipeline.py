@@ -466,16 +466,15 @@ def test_a_first_snapshot_passes_over_tables_that_the_connector_may_not_read(
     prepare_database(users_database(lake, own))
     with postgres.connect_as_admin(users_server, "crm") as admin:
         admin.execute(
-            # As if the partition had been there before the role.
-            f'ALTER DEFAULT PRIVILEGES IN SCHEMA public REVOKE SELECT ON TABLES FROM "{role}";'
             "CREATE TABLE calls (id int, y int, PRIMARY KEY (id, y)) PARTITION BY RANGE (y);"
             "CREATE TABLE calls_1 PARTITION OF calls FOR VALUES FROM (1) TO (2);"
             "INSERT INTO calls VALUES (1, 1);"
             # In the order of their names, it is the last table of the snapshot.
             "CREATE TABLE zones (id int PRIMARY KEY);"
             "INSERT INTO zones VALUES (1);"
-            f'GRANT SELECT ON calls, zones TO "{role}";'
         )
+        may_read = admin.execute("SELECT has_table_privilege(%s, 'calls_1', 'SELECT')", [role]).fetchone()
+        assert may_read == (True,), "so only another preparation can take this right away"
     # A template is written before anybody has seen the database.
     without = TablePatterns.debezium_regex_without
     monkeypatch.setattr(TablePatterns, "debezium_regex_without", lambda patterns, _: without(patterns, ()))

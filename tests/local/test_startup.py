@@ -5,11 +5,37 @@ from __future__ import annotations
 import os
 import signal
 import threading
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from tributary.local.process import StartCancelled
+from tributary.local import pipeline
+from tributary.local.process import ServiceFailed, StartCancelled
 from tributary.local.startup import Startup, State, noted_interrupts
+from tributary.local.state import StateFolder
+
+
+def test_a_server_that_cannot_be_stopped_keeps_no_other_one_running(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stopped: list[str] = []
+
+    def server(name: str, *, ends_first: bool) -> Any:
+        def stop(_: Path) -> bool:
+            if name == "connect":
+                raise ServiceFailed("the server did not stop", where=name)
+            stopped.append(name)
+            return True
+
+        return SimpleNamespace(service=name, ends_first=ends_first, stop=stop)
+
+    servers = [server("connect", ends_first=True), server("kafka", ends_first=False)]
+    monkeypatch.setattr(pipeline, "ALL_SERVERS", servers)
+    with pytest.raises(ServiceFailed, match="did not stop"):
+        pipeline._stop_servers(StateFolder(tmp_path), ["connect", "kafka"])
+    assert stopped == ["kafka"]
 
 
 class Reports:

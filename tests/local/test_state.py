@@ -176,6 +176,13 @@ def test_a_fixed_port_is_taken_even_if_another_was_used_last() -> None:
     assert choose_ports({"kafka": fixed}, last, NOTHING).kafka == fixed
 
 
+def test_a_port_that_is_now_fixed_for_another_server_is_given_up() -> None:
+    before = choose_ports({}, None, NOTHING)
+    after = choose_ports({"s3": before.kafka}, before, NOTHING)
+    assert after.s3 == before.kafka
+    assert len(set(after.model_dump().values())) == len(after.model_dump())
+
+
 def test_a_fixed_port_in_use_is_reported_with_the_entry_and_the_process() -> None:
     with a_listener() as taken, pytest.raises(PortInUse) as failure:
         choose_ports({"kafka": taken}, None, NOTHING)

@@ -10,7 +10,15 @@ from hypothesis import strategies as st
 
 from spark_app.sources.bronze_upkeep import text_of_key
 from tributary.api.row_events import NotAKey
-from tributary.operations.erasure import keys_of_texts, read_keys
+from tributary.contract.lake import TablePolicy
+from tributary.operations.erasure import _in_timeline, keys_of_texts, read_keys
+
+
+def test_columns_of_a_key_whose_values_are_names_of_folders_are_told() -> None:
+    policy = TablePolicy(partition_by=("region", "left(id, 2)", "hash(line, 8)"))
+    keys = [{"id": "7", "line": "2", "region": "north"}]
+    assert _in_timeline(policy, keys) == ("id", "region")
+    assert _in_timeline(TablePolicy(), keys) == ()
 
 
 def test_keys_are_values_columns_or_json() -> None:

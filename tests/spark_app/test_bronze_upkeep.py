@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
 
@@ -84,6 +85,21 @@ def test_the_sink_still_finds_its_offsets(bronze: Bronze, upkeep: BronzeUpkeep) 
     assert {name: last[name] for name in OFFSETS} == OFFSETS
     _land(bronze, TOPIC, range(60, 62), '{"0":9}')
     assert bronze.source.extents(frozenset({TOPIC}))[TOPIC].end == {0: 62}
+
+
+def test_the_sink_finds_its_newest_offsets_if_it_committed_just_before_they_were_repeated(
+    bronze: Bronze, upkeep: BronzeUpkeep, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    repeat = BronzeUpkeep._repeat
+
+    def after_a_commit(self: BronzeUpkeep, position: Mapping[str, str]) -> None:
+        _land(bronze, TOPIC, range(60, 65), '{"0":8}')
+        repeat(self, position)
+
+    monkeypatch.setattr(BronzeUpkeep, "_repeat", after_a_commit)
+    upkeep.expire_all_snapshots_but_one()
+    (last,) = _summaries(bronze)
+    assert last[next(iter(OFFSETS))] == '{"0":8}'
 
 
 def test_an_append_between_does_not_stop_a_change(

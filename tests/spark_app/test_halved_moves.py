@@ -18,6 +18,13 @@ def test_each_range_ends_before_its_first_half_and_an_empty_one_is_left_out() ->
     assert without_halved_moves(ranges, {0: 15, 1: 5}) == (OffsetRange(0, 10, 15), OffsetRange(2, 0, 7))
 
 
+def test_a_half_at_the_end_of_very_many_events_still_waits_for_the_other_half() -> None:
+    until = 10 * MOST_EVENTS_WITHIN_A_MOVE
+    whole = OffsetRange(0, 0, until)
+    assert without_halved_moves((whole,), {0: until - 1}) == (OffsetRange(0, 0, until - 1),)
+    assert without_halved_moves((whole,), {0: until - MOST_EVENTS_WITHIN_A_MOVE - 1}) == (whole,)
+
+
 @given(st.lists(LENGTHS, min_size=1, max_size=6))
 def test_where_a_half_is_not_waited_for_any_longer_all_other_partitions_are_in_the_batch_whole(
     lengths: list[int],

@@ -341,6 +341,25 @@ def test_a_table_that_was_left_out_is_made_once_it_is_read_and_begins_there() ->
     assert sum(found.sizes) == 2
 
 
+def test_a_table_that_is_found_between_two_looks_at_all_begins_where_it_was_read() -> None:
+    late = "shop.public.late"
+    request = Request("one", TableName.parse(late), ("it was left out until now",), 0)
+    source, tables = FakeSource({"a": 4}), {name: FakeTable(name) for name in ("a", late)}
+    run, _ = ingest(source, tables, follow=True)
+    run.pace = replace(FAST, idle_poll_seconds=99)
+    run.tables.snapshots = FakeSnapshots({late: Read(request, None, {0: 7}, {0: 9})})
+
+    def then() -> None:
+        if tables["a"].position == 4:
+            source.ends[late] = 9
+        if tables[late].position == 9:
+            run.stop.set()
+
+    source.after_extents = then
+    assert run.run()
+    assert (tables[late].begun_at, tables[late].sizes) == ({0: 7}, [2])
+
+
 def test_a_run_does_not_begin_as_long_as_nobody_knows_which_tables_are_paused() -> None:
     table = FakeTable("a")
     run, _ = ingest(FakeSource({"a": 4}), {"a": table}, pauses=FakePauses([OSError("S3 is away")]))
@@ -602,6 +621,7 @@ def test_a_source_that_is_away_for_a_moment_ends_no_run() -> None:
 
     assert run.run()
     assert [r["error"] for r in reports(out) if r["event"] == "failed"] == ["OSError: no broker"] * 2
+    assert table.forgotten == 0, "nothing was committed, so the table need not be read again"
 
 
 def test_a_run_once_ends_after_the_services_that_waited_until_the_table_was_idle() -> None:

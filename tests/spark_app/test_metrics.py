@@ -13,7 +13,7 @@ from typing import Any, cast
 
 import boto3
 import pytest
-from botocore.exceptions import EndpointConnectionError
+from botocore.exceptions import ClientError, EndpointConnectionError
 from hypothesis import given
 from hypothesis import strategies as st
 from moto import mock_aws
@@ -196,6 +196,26 @@ def test_a_request_is_in_the_order_of_time(monkeypatch: pytest.MonkeyPatch) -> N
     sender.close()
     (batch,) = client.batches
     assert [event["timestamp"] for event in batch] == [1, 2, 3]
+
+
+def test_a_stream_whose_creation_was_not_confirmed_is_used() -> None:
+    class Forgetful(Kept):
+        attempts = 0
+
+        def create_log_stream(self, **_: Any) -> None:
+            self.attempts += 1
+            if self.attempts == 1:
+                raise EndpointConnectionError(endpoint_url="logs")
+            there = {"Error": {"Code": "ResourceAlreadyExistsException", "Message": "It exists"}}
+            raise ClientError(cast("Any", there), "CreateLogStream")
+
+    logs = Forgetful()
+    sender = MetricsSender(logs, GROUP, "shop", io.StringIO())
+    for _ in range(2):
+        sender.offer(COMMIT)
+        time.sleep(0.2)
+    sender.close()
+    assert (logs.attempts, len(logs.batches)) == (2, 1)
 
 
 def test_without_cloudwatch_the_run_continues_and_says_so_once() -> None:

@@ -21,7 +21,6 @@ from pyspark.sql import SparkSession
 
 from connectors.connect_rest import ConnectorStatus, TaskStatus
 from spark_app.columns.table_columns import UnusableColumnName
-from spark_app.run.failures import PASSING_FAILURES
 from spark_app.schema_registry.framing import SchemaId, unframed
 from spark_app.schema_registry.glue import GlueRegistry
 from spark_app.schema_registry.http import ApicurioRegistry, ConfluentRegistry
@@ -33,6 +32,7 @@ from spark_app.schema_registry.registry import (
     SchemaUnknown,
 )
 from spark_app.sources.event import OffsetRange
+from spark_app.sources.passing_failures import PASSING_FAILURES
 from spark_app.table.replay import replay_table
 from spark_app.table.table_ingest import TableIngest
 from spark_app.wire import schema_versions

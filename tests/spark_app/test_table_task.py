@@ -7,6 +7,9 @@ import json
 from types import SimpleNamespace
 from typing import Any, cast
 
+import pytest
+from pyspark.errors import PySparkException
+
 from spark_app.reports import Committed, ProgressWriter
 from spark_app.run.table_task import run_for_each_table
 from spark_app.schema_registry.registry import RegistryAway
@@ -43,6 +46,28 @@ def test_a_registry_that_is_away_fails_one_table_with_a_remedy_and_not_the_other
         }
     ]
     assert out.named("stopped")[0]["tables"] == {"first": told, "second": "ok"}
+
+
+@pytest.mark.parametrize(
+    "error", [OSError("the bucket does not answer"), PySparkException("a job failed")], ids=["S3", "Spark"]
+)
+def test_a_passing_failure_of_one_table_does_not_stop_the_others(error: Exception) -> None:
+    def rebuild(table: TableIngest) -> Committed:
+        if table.name == "first":
+            raise error
+        return cast(Committed, SimpleNamespace(table=table.name))
+
+    out = _Reports()
+    source = cast(EventSource, SimpleNamespace(topics=lambda: {"first", "second"}))
+
+    def table_of(topic: str) -> TableIngest:
+        return cast(TableIngest, SimpleNamespace(name=topic))
+
+    assert not run_for_each_table(source, table_of, rebuild, out, cast(Any, None))
+    assert out.named("stopped")[0]["tables"]["second"] == "ok"
+    (blocked,) = out.named("blocked")
+    assert str(error) in blocked["error"]
+    assert blocked["remedies"] == [{"kind": "advice", "text": "Run the command again."}]
 
 
 class _Reports(ProgressWriter):

@@ -243,8 +243,26 @@ def is_of(payload: Any, key: Mapping[str, str] | str) -> bool:
     return {name: _as_text(value) for name, value in payload.items()} == dict(key)
 
 
+def _envelope(payload: Any) -> Mapping[str, Any]:
+    """Return an event's payload in the shape of Debezium's envelope; empty if it is of no known shape."""
+    if not isinstance(payload, dict):
+        return {}
+    if "__op" not in payload and "__deleted" not in payload:
+        return payload if "op" in payload else {}
+    # An unwrapped row (ExtractNewRecordState).
+    values = {name: value for name, value in payload.items() if not name.startswith("__")}
+    source = {
+        name.removeprefix("__source_"): value
+        for name, value in payload.items()
+        if name.startswith("__source_")
+    }
+    if str(payload.get("__deleted")).lower() == "true":
+        return {"op": "d", "before": values, "source": source}
+    return {"op": payload.get("__op") or "u", "after": values, "source": source}
+
+
 def _event(row: Mapping[str, Any], payload: Any) -> RowEvent:
-    envelope = payload if isinstance(payload, dict) and "op" in payload else {}
+    envelope = _envelope(payload)
     return RowEvent(
         topic=row["k_topic"],
         partition=row["k_partition"],

@@ -66,6 +66,11 @@ class KeyPart:
 PartitionColumn = SourceColumn | KeyPart
 
 
+def is_hash(column: PartitionColumn) -> bool:
+    """Return whether the column tells nothing but a number, which many values share."""
+    return isinstance(column, KeyPart) and column.function == "hash"
+
+
 def parse_partition(text: str) -> PartitionColumn:
     """Return what an entry of `partition_by` means. A text that is not allowed means a column."""
     call = _CALL.fullmatch(text.strip())

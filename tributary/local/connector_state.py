@@ -7,7 +7,7 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass
 
-from connectors.connect_rest import ConnectorStatus, ConnectorUnknown, ConnectRest
+from connectors.connect_rest import ConnectorFailed, ConnectorStatus, ConnectorUnknown, ConnectRest
 from connectors.deployment import ConnectorConfig
 from tributary.local.process import POLL_SECONDS, StartCancelled
 
@@ -16,6 +16,8 @@ CONNECTOR_SECONDS = 90.0
 
 _SECONDS_TO_RUN = 1.5
 """The time for which a new connector must have run."""
+_STOPPED = ("STOPPED", "PAUSED")
+"""The states in which a connector waits for somebody. `forget_offsets` leaves one if it is interrupted."""
 
 
 @dataclass(frozen=True)
@@ -28,12 +30,12 @@ class ConnectorKeeper:
     def ensure_running(self, connector: ConnectorConfig, *, recreate: bool) -> bool:
         """Return once the connector runs, and return True if it was created or recreated.
 
-        It is recreated if its config differs, if it has failed, or with `recreate`. A worker that has died
-        needs that: it leaves the state "running" behind, so only the state of a new connector is certain to
-        be its own. The offsets are kept. Raises ConnectorFailed.
+        It is recreated if its config differs, if it has failed or is stopped, or with `recreate`. A worker
+        that has died needs that: it leaves the state "running" behind, so only the state of a new connector
+        is certain to be its own. The offsets are kept. Raises ConnectorFailed.
         """
         known = self.rest.config(connector.name)
-        is_anew = known != connector.config or recreate or self._has_failed(connector.name)
+        is_anew = known != connector.config or recreate or self._stands_still(connector.name)
         if is_anew:
             self.remove(connector.name)
             self.rest.put(connector)
@@ -54,11 +56,17 @@ class ConnectorKeeper:
         """Return once the worker has forgotten the connector's state too. The offsets are kept.
 
         A worker that has not joined its group yet, because a killed worker's session must expire first, lists
-        no connector but knows the states of all.
+        no connector but knows the states of all. Raises ConnectorFailed if that takes too long.
         """
         deadline = time.monotonic() + CONNECTOR_SECONDS
-        while time.monotonic() < deadline and self._is_known(name):
+        while self._is_known(name):
             self._give_up_if_cancelled()
+            if time.monotonic() >= deadline:
+                raise ConnectorFailed(
+                    f"the connector is still there {CONNECTOR_SECONDS:g} seconds after its removal",
+                    where=name,
+                    remedy="See the log of the Connect worker.",
+                )
             with suppress(ConnectorUnknown):
                 self.rest.delete(name)
             time.sleep(POLL_SECONDS)
@@ -72,9 +80,9 @@ class ConnectorKeeper:
     def _is_known(self, name: str) -> bool:
         return self._status(name) is not None or name in self.rest.connectors()
 
-    def _has_failed(self, name: str) -> bool:
+    def _stands_still(self, name: str) -> bool:
         status = self._status(name)
-        return status is None or status.failure is not None
+        return status is None or status.failure is not None or status.state in _STOPPED
 
     def _status(self, name: str) -> ConnectorStatus | None:
         try:

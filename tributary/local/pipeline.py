@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,7 @@ from tributary.local.databases import prepare_database
 from tributary.local.engine_servers import servers_for
 from tributary.local.left_out import LeftOutTable, as_gone, as_records, write_left_out
 from tributary.local.local_server import LocalServer
-from tributary.local.process import POLL_SECONDS, StartCancelled, has_died, read_process
+from tributary.local.process import POLL_SECONDS, ServiceFailed, StartCancelled, has_died, read_process
 from tributary.local.schema_registry import check_registry
 from tributary.local.server_files import read_server_files
 from tributary.local.servers import Servers
@@ -112,7 +113,8 @@ def up(
                 start.run()
             except BaseException:
                 started = [name for name in SERVICES if name not in running]
-                _stop_servers(state, started, patience_seconds=UNDO_SECONDS)
+                with suppress(ServiceFailed):  # What ended the start matters more.
+                    _stop_servers(state, started, patience_seconds=UNDO_SECONDS)
                 raise
         left_out = as_records((each for found in start.found.values() for each in found.left_out), words)
         write_left_out(state, (*left_out, *as_gone(start.gone)))
@@ -131,14 +133,16 @@ def down(state: StateFolder) -> tuple[str, ...]:
 
 
 def _stop_servers(state: StateFolder, names: Collection[str], **patience: float) -> tuple[str, ...]:
-    """Stop the servers and return the names of those that ran. Servers that write to others stop first."""
-    was_running: dict[str, bool] = {}
+    """Stop the servers and return the names of those that ran. Servers that write to others stop first.
+
+    One that cannot be stopped keeps no other one running. Raises ServiceFailed for the first one."""
+    done: dict[str, Future[bool]] = {}
     for ends_first in (True, False):
         together = [each for each in ALL_SERVERS if each.service in names and each.ends_first is ends_first]
         with ThreadPoolExecutor(thread_name_prefix="stop") as threads:
             stops = {each.service: threads.submit(each.stop, state.run, **patience) for each in together}
-        was_running |= {name: stopped.result() for name, stopped in stops.items()}
-    return tuple(name for name, ran in was_running.items() if ran)
+        done |= stops
+    return tuple(name for name, stopped in done.items() if stopped.result())
 
 
 @dataclass

@@ -231,15 +231,16 @@ def choose_ports(fixed: Mapping[str, int], last: Ports | None, running: frozense
     chosen: dict[str, int] = {}
     for name in Ports.model_fields:
         previous = getattr(last, name) if last else None
+        taken = {*chosen.values(), *fixed.values()}
         service = name.removesuffix("_controller").removesuffix("_management")
         if service in running and previous is not None:
             chosen[name] = _require_unchanged(name, fixed.get(name, previous), previous)
         elif name in fixed:
             chosen[name] = _require_free(name, fixed[name])
-        elif previous is not None and previous not in chosen.values() and is_free(previous):
+        elif previous is not None and previous not in taken and is_free(previous):
             chosen[name] = previous
         else:
-            chosen[name] = _find_free({*chosen.values(), *fixed.values()})
+            chosen[name] = _find_free(taken)
     return Ports(**chosen)
 
 

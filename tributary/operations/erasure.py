@@ -19,6 +19,8 @@ from tributary.api.quarantine import QuarantinedEvent, read_quarantine
 from tributary.api.row_events import NotAKey, key_of, parse_key
 from tributary.contract.errors import TributaryError
 from tributary.contract.item_stream import DELETED_KEYS_FOLDER
+from tributary.contract.lake import TablePolicy
+from tributary.contract.partitions import is_hash
 from tributary.contract.source import Source
 from tributary.contract.table_name import TableName
 
@@ -50,6 +52,7 @@ class Remains:
     quarantined  events in quarantine
     searched     how many files of silver were searched
     remembered   keys that the app remembers as deleted
+    in_timeline  the columns of the keys whose values Hudi's timeline keeps, because they are names of folders
     """
 
     events: int
@@ -58,6 +61,7 @@ class Remains:
     quarantined: int
     searched: int
     remembered: int = 0
+    in_timeline: tuple[str, ...] = ()
 
     @property
     def is_empty(self) -> bool:
@@ -171,7 +175,14 @@ def search(lake: OpenLake, table: TableName, keys: Sequence[Key]) -> Remains:
         quarantined=sum(map(wanted.is_of, events)),
         searched=searched,
         remembered=wanted.count_deleted(filesystem, f"{lake.quarantine}/{DELETED_KEYS_FOLDER}/{path}"),
+        in_timeline=_in_timeline(lake.lake.policy(table), keys),
     )
+
+
+def _in_timeline(policy: TablePolicy, keys: Sequence[Key]) -> tuple[str, ...]:
+    """Return the key's columns, as far as the names of the table's folders tell their values or parts."""
+    in_folders = {each.column for each in policy.partitions if not is_hash(each)}
+    return tuple(sorted(in_folders & {name for key in keys for name in key}))
 
 
 class _SearchedKeys(Protocol):

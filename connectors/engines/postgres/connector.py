@@ -48,7 +48,7 @@ def render(
                 (table.schema, table.table) for table in untaken
             ),
             # A template names no partitions, because nobody has seen the database yet. The user may not read
-            # them (preparation.py), and a snapshot of one would stop the connector.
+            # them (role.py), and a snapshot of one would stop the connector.
             "driver.hideUnprivilegedObjects": "true",
             **_LOSSLESS,
             **_snapshots_of_some_rows(lake, source),

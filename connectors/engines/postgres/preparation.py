@@ -25,6 +25,7 @@ from connectors.engines.postgres.names import (
 )
 from connectors.engines.postgres.publication import publication_statement
 from connectors.engines.postgres.role import (
+    no_rights_on_parts,
     printing_statement,
     rights_on_later_tables,
     rights_statement,
@@ -122,6 +123,7 @@ def _statements(lake: Lake, source: PostgresSource, matched: tuple[str, ...]) ->
         key_guard(lake, source),
         *hidden_columns_guard(lake, source),
         rights_statement(role),
+        no_rights_on_parts(role),
         *(rights_on_later_tables(role, schema) for schema in whole_schemas(source)),
         publication_statement(lake, source, f"{_HEARTBEAT}, {signals_of(lake, source)}"),
         "DROP TABLE pg_temp.tributary_matched, pg_temp.tributary_unsafe",

@@ -6,7 +6,7 @@ from textwrap import dedent, indent
 
 from connectors.engines.postgres.names import publication, replication_slot
 from connectors.engines.postgres.row_filters import filters_mark
-from connectors.engines.postgres.sql_text import literal, literals
+from connectors.engines.postgres.sql_text import IS_OF_KEY, literal, literals
 from connectors.engines.postgres.taken_tables import schemas_published_whole, taken, unfit_tables
 from tributary.contract.engines.postgres import PostgresSource
 from tributary.contract.lake import Lake
@@ -112,7 +112,8 @@ def _filters(lake: Lake, source: PostgresSource) -> str:
     mark, name = filters_mark(lake, source), literal(publication(lake, source))
     comment = literal(mark) if mark else "NULL"
     marking = f"EXECUTE format('COMMENT ON PUBLICATION %I IS %L', {name}, {comment});\n"
-    return indent((_FILTER_CHECK.replace("PUBLICATION", name) if mark else "") + marking, " " * 10)
+    check = _FILTER_CHECK.replace("PUBLICATION", name).replace("IS_OF_KEY", IS_OF_KEY) if mark else ""
+    return indent(check + marking, " " * 10)
 
 
 # A column in a condition has its line in pg_depend.
@@ -129,7 +130,7 @@ JOIN pg_class c ON c.oid = m.oid OR c.oid IN (SELECT relid FROM pg_partition_tre
 JOIN pg_namespace n ON n.oid = c.relnamespace
 JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = f.attname
 WHERE m.filter <> '' AND c.relreplident <> 'f' AND NOT EXISTS (
-  SELECT FROM pg_index i WHERE i.indrelid = c.oid AND a.attnum = ANY (i.indkey)
+  SELECT FROM pg_index i WHERE i.indrelid = c.oid AND IS_OF_KEY
     AND CASE c.relreplident WHEN 'd' THEN i.indisprimary ELSE i.indisreplident END);
 IF unsafe IS NOT NULL THEN
   RAISE EXCEPTION 'with this row filter, applications could no longer update the table, because it reads %',

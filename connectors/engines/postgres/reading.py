@@ -137,5 +137,5 @@ _PRIMARY_KEYS = """
     JOIN pg_namespace n ON n.oid = c.relnamespace
     CROSS JOIN LATERAL unnest(i.indkey) WITH ORDINALITY AS k(attnum, place)
     JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = k.attnum
-    WHERE i.indisprimary
+    WHERE i.indisprimary AND k.place <= i.indnkeyatts
     ORDER BY n.nspname, c.relname, k.place"""

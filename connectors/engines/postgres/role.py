@@ -84,6 +84,41 @@ def rights_statement(role: str) -> str:
     )
 
 
+def no_rights_on_parts(role: str) -> str:
+    """Return the SQL that takes away the role's right to read partitions of tables that the lake takes.
+
+    PostgreSQL gives a role its rights on later tables to later partitions, too. A connector that does not
+    know them would take their rows once more, as those of tables of their own."""
+    return dedent(
+        f"""\
+        DO $tributary$
+        DECLARE
+          part record;
+        BEGIN
+          FOR part IN
+            SELECT n.nspname, c.relname
+            FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+            WHERE c.relispartition
+              AND c.oid NOT IN (SELECT oid FROM pg_temp.tributary_matched)
+              AND EXISTS (
+                SELECT FROM aclexplode(c.relacl) acl JOIN pg_roles r ON r.oid = acl.grantee
+                WHERE r.rolname = {literal(role)} AND acl.privilege_type = 'SELECT')
+              AND EXISTS (
+                SELECT FROM pg_partition_ancestors(c.oid) a
+                JOIN pg_temp.tributary_matched m ON m.oid = a.relid)
+          LOOP
+            BEGIN
+              EXECUTE format(
+                'REVOKE SELECT ON %I.%I FROM %I', part.nspname, part.relname, {literal(role)});
+            EXCEPTION WHEN insufficient_privilege THEN
+              RAISE WARNING 'a snapshot may also read %.% as a table of its own', part.nspname, part.relname;
+            END;
+          END LOOP;
+        END
+        $tributary$"""
+    )
+
+
 def rights_on_later_tables(role: str, schema: str) -> str:
     """Return the SQL that lets the role read the tables that somebody creates later in the schema."""
     return dedent(

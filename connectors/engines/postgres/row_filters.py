@@ -55,8 +55,3 @@ def filters_mark(lake: Lake, source: PostgresSource) -> str:
         return ""
     text = json.dumps(sorted((str(table), rows) for table, rows in filters.items()))
     return f"row filters {hashlib.sha256(text.encode()).hexdigest()[:16]}"
-
-
-_COMMENT = """
-SELECT coalesce(obj_description(oid, 'pg_publication'), '') FROM pg_publication WHERE pubname = %s
-"""

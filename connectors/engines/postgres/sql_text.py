@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+IS_OF_KEY = "a.attnum IN (SELECT i.indkey[k] FROM generate_series(0, i.indnkeyatts - 1) AS k)"
+"""Holds for a column, a, of the key of an index, i. An index can include more columns than its key has."""
+
 
 def like(wildcard: str) -> str:
     """Return a pattern with `*` and `?` as a literal for LIKE."""

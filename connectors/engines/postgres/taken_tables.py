@@ -6,7 +6,7 @@ from collections.abc import Collection
 from textwrap import dedent, indent
 
 from connectors.engines.postgres.row_filters import row_filters
-from connectors.engines.postgres.sql_text import like, literal, literals
+from connectors.engines.postgres.sql_text import IS_OF_KEY, like, literal, literals
 from tributary.contract.engines.postgres import PostgresSource
 from tributary.contract.lake import Lake
 from tributary.contract.patterns import OWN_SCHEMA, TablePattern
@@ -134,7 +134,7 @@ OR EXISTS (
 # The types that `table_facts` calls inexact, also as domains.
 _LOSSY_KEY = """
 EXISTS (
-  SELECT FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = ANY (i.indkey)
+  SELECT FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid AND IS_OF_KEY
   WHERE i.indrelid = c.oid AND i.indisprimary AND (
     WITH RECURSIVE base AS (
       SELECT oid, typtype, typbasetype FROM pg_type WHERE oid = a.atttypid
@@ -176,7 +176,7 @@ def with_lossy_key(lake: Lake, source: PostgresSource) -> str:
         if table.source == source.name and policy.key is not None
     )
     others = f"(n.nspname, c.relname) NOT IN ({keyed}) AND " if keyed else ""
-    return f"({others}{_LOSSY_KEY.replace('INEXACT', literals(INEXACT))})"
+    return f"({others}{_LOSSY_KEY.replace('INEXACT', literals(INEXACT)).replace('IS_OF_KEY', IS_OF_KEY)})"
 
 
 def _patterns_condition(source: PostgresSource) -> str:

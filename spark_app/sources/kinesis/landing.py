@@ -107,13 +107,15 @@ class Landing:
     _commits: int = field(default=0, init=False)
 
     def read_places(self) -> StreamPlaces:
-        """Return how far the stream was read, as the last commit says that has records."""
+        """Return how far the stream was read, as the last commit says that nobody has undone."""
         if not self.spark.catalog.tableExists(self.table):
             return StreamPlaces()
         self.spark.catalog.refreshTable(self.table)
         summaries = self.spark.sql(
             f"SELECT summary['{PLACES_KEY}'] AS places FROM {self.table}.snapshots "
-            f"WHERE summary['{PLACES_KEY}'] IS NOT NULL ORDER BY committed_at DESC LIMIT 1"
+            f"WHERE summary['{PLACES_KEY}'] IS NOT NULL AND snapshot_id IN "
+            f"(SELECT snapshot_id FROM {self.table}.history WHERE is_current_ancestor) "
+            "ORDER BY committed_at DESC LIMIT 1"
         ).collect()
         return StreamPlaces.from_json(summaries[0]["places"]) if summaries else self._places_in_rows()
 

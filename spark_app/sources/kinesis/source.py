@@ -9,8 +9,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
 from spark_app.sources.bronze import BronzeSource
@@ -19,9 +17,9 @@ from spark_app.sources.kinesis.lander import Lander
 from spark_app.sources.kinesis.places import StreamPlaces
 from spark_app.sources.kinesis.recently_landed import RecentlyLanded
 from spark_app.sources.kinesis.shard_reader import LONGEST_WAIT_SECONDS
+from spark_app.sources.passing_failures import PASSING_FAILURES
 from tributary.contract.errors import TributaryError
 
-PASSING_FAILURES = (Py4JError, PySparkException, OSError)
 POLL_SECONDS = 0.5
 SECONDS_BETWEEN_COMMITS = 2.0
 RETRY_SECONDS = 5.0

@@ -96,6 +96,17 @@ def test_landed_records_are_events_and_their_places_survive(
     assert ("changes", "s0", _record(2, "").sequence, "KEY") in {tuple(row) for row in rows.collect()}
 
 
+def test_a_commit_that_somebody_has_undone_does_not_count(landing: Landing) -> None:
+    places = StreamPlaces("2026").with_shards((Shard("s0"),))
+    before = landing.land(places, [Landed(ShardPlace(0, "s0", "1"), (_record(1, "orders"),))])
+    kept = landing.spark.table(f"{landing.table}.snapshots").select("snapshot_id").collect()[0][0]
+    after = landing.land(before, [Landed(ShardPlace(0, "s0", "2"), (_record(2, "orders"),))])
+    assert landing.read_places() == after
+
+    BronzeUpkeep(landing.spark, landing.table)._iceberg.manageSnapshots().rollbackTo(kept).commit()
+    assert landing.read_places() == before
+
+
 @pytest.mark.parametrize("most_bytes", [1, 700, 1 << 20])
 def test_records_get_offsets_one_after_the_other_however_they_are_cut(
     most_bytes: int, monkeypatch: pytest.MonkeyPatch

@@ -208,6 +208,9 @@ def _tell(erasure: Erasure, *, as_json: bool, purges: bool) -> None:
             f"{remains.remembered:,} among the deleted keys, and in silver {', '.join(found) or 'nothing'}. "
             "Files of an interrupted commit to bronze go after three days, with: tributary maintain"
         )
+    if remains is not None and remains.in_timeline:
+        columns = ", ".join(remains.in_timeline)
+        _say(f"Hudi's timeline still has the values of {columns}, which are names of the table's folders.")
     for other in erased.linked:
         _say(f"A row also had the key {other}. Erase that key, too, if it is about the same person.")
     log = erasure.log
