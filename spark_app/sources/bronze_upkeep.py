@@ -22,7 +22,7 @@ from uuid import uuid4
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from spark_app.sources.kinesis.landing import PLACES_KEY
@@ -211,17 +211,13 @@ class BronzeUpkeep:
         return self.spark._jvm
 
 
-def has_key(keys: Sequence[Mapping[str, str]]) -> Column:
-    """Return whether an event of bronze has one of these keys, as `key_condition` compares them."""
-    return F.expr(key_condition(keys))
-
-
 def key_condition(keys: Sequence[Mapping[str, str]], column: str = "key") -> str:
-    """Return `has_key` as SQL, also for a header that names a key.
+    """Return the condition of SQL that a column of JSON has one of these keys, or a header that names a key.
 
     The keys have the same columns. They are compared with the text of the JSON's values."""
     wanted = ", ".join(_literal(text_of_key(key)) for key in keys)
-    return f"{text_of_event_key(tuple(keys[0]), column)} IN ({wanted})"
+    document = f"decode({column}, 'UTF-8')"
+    return f"{text_of_document(tuple(keys[0]), document)} IN ({wanted})"
 
 
 def text_of_key(key: Mapping[str, str]) -> str:
@@ -229,9 +225,8 @@ def text_of_key(key: Mapping[str, str]) -> str:
     return "".join(f"{len(value)}:{value}" for value in key.values())
 
 
-def text_of_event_key(names: Sequence[str], column: str = "key") -> str:
-    """Return `text_of_key` of an event in SQL; null if it has no such key."""
-    text = f"decode({column}, 'UTF-8')"
+def text_of_document(names: Sequence[str], text: str) -> str:
+    """Return `text_of_key` of JSON in SQL; null if that is no such key."""
     values = [
         f"coalesce(get_json_object({text}, {_literal(f'$.payload.{name}')}), "
         f"get_json_object({text}, {_literal(f'$.{name}')}))"

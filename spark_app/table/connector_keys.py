@@ -1,8 +1,8 @@
-"""Find and blank the events of keys that a connector wrote to Kafka, each with its key as JSON."""
+"""Find and blank the events of keys that a connector wrote to Kafka, each with its key as JSON or Avro."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -11,24 +11,33 @@ from typing import ClassVar
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from spark_app.schema_registry.framing import SchemaId
+from spark_app.schema_registry.registry import SchemaRegistry, SchemaUnknown
 from spark_app.sources.bronze import BronzeSource
 from spark_app.sources.bronze_upkeep import (
     BronzeUpkeep,
-    has_key,
     key_condition,
-    text_of_event_key,
+    places_condition,
+    text_of_document,
     text_of_key,
 )
 from spark_app.table.key_events import Key, NotErased, Place
 from spark_app.table.table_ingest import TableIngest
+from spark_app.wire.avro_record import avro_reading
+from spark_app.wire.avro_schema import UnreadableAvro, read_avro_schema
+from spark_app.wire.registry_avro import record_json, schema_id
+from spark_app.wire.schema_version import AvroReading
+
+_KEY = "key_as_json"
 
 
 @dataclass(frozen=True)
 class ConnectorKeyEvents:
-    """The events of a topic of Kafka in `bronze` (`key_events.KeyEvents`)."""
+    """The events of a topic of Kafka in `bronze` (`key_events.KeyEvents`). `registry` has schemas of keys."""
 
     bronze: BronzeSource
     topic: str
+    registry: SchemaRegistry | None = None
 
     @classmethod
     def of(cls, table: TableIngest) -> ConnectorKeyEvents:
@@ -38,30 +47,56 @@ class ConnectorKeyEvents:
         source = table.parts.reader.older or table.source
         if not isinstance(source, BronzeSource):
             raise NotErased(what="A key can only be erased from bronze", where=table.name)
-        if table.form.registry is not None:
-            raise NotErased(
-                what="A key cannot be erased from events in Avro yet",
-                where=table.name,
-                expected="a source whose events are JSON",
-                remedy="Remove the events with the whole table, or with [bronze] retention.",
-            )
-        return cls(source, table.topic)
+        return cls(source, table.topic, table.form.registry)
 
     def check(self) -> None:
         """Do nothing: the offsets that the sink keeps hold no key."""
 
     def find(self, keys: Sequence[Key]) -> FoundConnectorKeys:
+        """Raises `NotErased` if a key cannot be read, and what the registry raises."""
         upkeep = BronzeUpkeep(self.bronze.spark, self.bronze.table)
-        events = upkeep.events(self.topic).where(has_key(keys))
-        text = F.expr(text_of_event_key(tuple(keys[0]))).alias("text")
-        rows = events.select("k_partition", "k_offset", text).collect()
+        documents = KeyDocuments(self._readings(upkeep.events(self.topic)))
+        events = upkeep.events(self.topic).select("*", documents.of(F.col("key")).alias(_KEY))
+        found = events.select("*", F.expr(text_of_document(tuple(keys[0]), _KEY)).alias("text"))
+        wanted = found.where(F.col("text").isin([text_of_key(key) for key in keys]))
+        rows = wanted.select("k_partition", "k_offset", "text").collect()
         return FoundConnectorKeys(
             upkeep,
             self.topic,
             tuple(keys),
+            documents,
             places=tuple((row["k_partition"], row["k_offset"]) for row in rows),
             texts=frozenset(row["text"] for row in rows),
         )
+
+    def _readings(self, events: DataFrame) -> Mapping[str, AvroReading]:
+        """Return how to read the keys in Avro, by the ids of their schemas."""
+        if self.registry is None:
+            return {}
+        ids = events.select(schema_id(F.col("key")).alias("id")).where("id IS NOT NULL").distinct().collect()
+        try:
+            return {
+                row["id"]: avro_reading(read_avro_schema(self.registry.schema(SchemaId.parse(row["id"]))))
+                for row in ids
+            }
+        except (SchemaUnknown, UnreadableAvro) as error:
+            raise NotErased(
+                what="The keys of some events cannot be read, because the registry lacks their schema",
+                where=f"topic {self.topic}",
+                found=str(error),
+            ) from error
+
+
+@dataclass(frozen=True)
+class KeyDocuments:
+    """Reads keys as JSON. `readings` are those of keys in Avro, by the ids of their schemas."""
+
+    readings: Mapping[str, AvroReading]
+
+    def of(self, key: Column) -> Column:
+        """Return the JSON of a key's bytes."""
+        from_avro = [record_json(key, text, reading) for text, reading in self.readings.items()]
+        return F.coalesce(*from_avro, F.decode(key, "UTF-8"))
 
 
 @dataclass(frozen=True)
@@ -73,6 +108,7 @@ class FoundConnectorKeys:
     upkeep: BronzeUpkeep
     topic: str
     keys: tuple[Key, ...]
+    documents: KeyDocuments
     places: tuple[Place, ...]
     texts: frozenset[str]
 
@@ -88,7 +124,7 @@ class FoundConnectorKeys:
     def linked(self) -> tuple[str, ...]:
         if not self.places:
             return ()
-        events = self.upkeep.events(self.topic).where(has_key(self.keys))
+        events = self.upkeep.events(self.topic).where(places_condition(self.places))
         found = set()
         for name in (name for name in ("moved_to", "moved_from") if name in events.columns):
             text = F.expr(f"decode({name}, 'UTF-8')")
@@ -99,20 +135,27 @@ class FoundConnectorKeys:
         return tuple(sorted(found))
 
     def of_rows(self) -> Column:
-        parts = [
-            part
-            for value in (F.col(name).cast("string") for name in self.keys[0])
-            for part in (F.char_length(value), F.lit(":"), value)
-        ]
-        return F.concat(*parts).isin([text_of_key(key) for key in self.keys])
+        return self._are_keys(F.col(name).cast("string") for name in self.keys[0])
 
     def of_quarantined(self) -> Column:
-        return F.coalesce(has_key(self.keys), F.lit(False))
+        document = self.documents.of(F.col("key"))
+        values = (
+            F.coalesce(*[F.get_json_object(document, f"$.{place}{name}") for place in ("payload.", "")])
+            for name in self.keys[0]
+        )
+        return F.coalesce(self._are_keys(values), F.lit(False))
+
+    def _are_keys(self, values: Iterable[Column]) -> Column:
+        """Return whether these values of a key's columns are one of the keys (`text_of_key`)."""
+        parts = [part for value in values for part in (F.char_length(value), F.lit(":"), value)]
+        return F.concat(*parts).isin([text_of_key(key) for key in self.keys])
 
     def check(self, rows: DataFrame | None) -> None:
         """Do nothing: Kafka keeps the order of a key's events, and the table has applied all of them."""
 
     def forget(self) -> None:
         if self.places:
-            self.upkeep.blank(self.topic, key_condition(self.keys))
+            # The sink may send an event again meanwhile. Only JSON can be searched by SQL.
+            of_keys = () if self.documents.readings else (key_condition(self.keys),)
+            self.upkeep.blank(self.topic, " OR ".join((f"({places_condition(self.places)})", *of_keys)))
         self.upkeep.expire_all_snapshots_but_one()

@@ -68,7 +68,7 @@ class RegistryAvro:
     needs_registry: ClassVar = True
 
     def new_schema(self, known: Sequence[SchemaTexts]) -> Column:
-        value, key = _schema_id(F.col("value")), _schema_id(F.col("key"))
+        value, key = schema_id(F.col("value")), schema_id(F.col("key"))
         is_known = _any([(value == texts.value) & key.eqNullSafe(F.lit(texts.key)) for texts in known])
         is_new = value.isNotNull() & ~F.coalesce(is_known, F.lit(False))
         return F.when(is_new, F.struct(key.alias("key"), value.alias("value")))
@@ -134,7 +134,7 @@ class RegistryAvro:
                 of_all = version.refused
             elif version.refused is not None:
                 refused[version.refused].append(_ids(version))
-        value, key = _schema_id(F.col("value")), _schema_id(F.col("key"))
+        value, key = schema_id(F.col("value")), schema_id(F.col("key"))
         found = F.concat_ws(_BETWEEN_IDS, value, key)
         reasons = [F.when(found.isin(ids), F.lit(reason)) for reason, ids in refused.items()]
         return F.when(value.isNotNull(), F.coalesce(*reasons, F.lit(of_all)))
@@ -168,7 +168,7 @@ def _connect(schema: AvroSchema, written: Events) -> ConnectSchema:
     return with_decimals(parse_schema(schema.connect), written.decimals)
 
 
-def _schema_id(framed: Column) -> Column:
+def schema_id(framed: Column) -> Column:
     """Return the id that bytes begin with, as `SchemaId` writes it; null if they begin with none."""
     first, second = framed.substr(1, 1), framed.substr(2, 1)
     is_glue = (first == F.lit(GLUE_VERSION)) & second.isin(PLAIN, ZLIB) & (F.length(framed) > UUID_START)
@@ -187,6 +187,11 @@ def _schema_id(framed: Column) -> Column:
     )
 
 
+def record_json(framed: Column, text: str, reading: AvroReading) -> Column:
+    """Return as JSON the record of bytes that name the schema with this id; null for all other bytes."""
+    return F.when(_names_schema(framed, text), F.to_json(_read(framed, text, reading)))
+
+
 def _digits(framing: Framing, written: Column) -> Column:
     return F.concat(F.lit(f"{framing}:"), F.lower(F.hex(written)))
 
@@ -196,19 +201,19 @@ def _is_of(version: SchemaVersion) -> Column:
     texts = _texts(version)
     has_value = _names_schema(F.col("value"), texts.value)
     if texts.key is None:
-        return has_value & _schema_id(F.col("key")).isNull()
+        return has_value & schema_id(F.col("key")).isNull()
     return has_value & _names_schema(F.col("key"), texts.key)
 
 
-def _names_schema(framed: Column, schema_id: str) -> Column:
-    found = SchemaId.parse(schema_id)
+def _names_schema(framed: Column, text: str) -> Column:
+    found = SchemaId.parse(text)
     begins_so = framed.substr(1, _BODY_STARTS[found.framing]).isin(*found.starts)
     has_record = F.length(framed) > _BODY_STARTS[found.framing]
     return F.coalesce(begins_so & has_record, F.lit(False))
 
 
-def _read(framed: Column, schema_id: str, reading: AvroReading) -> Column:
-    framing = SchemaId.parse(schema_id).framing
+def _read(framed: Column, text: str, reading: AvroReading) -> Column:
+    framing = SchemaId.parse(text).framing
     body = framed.substr(F.lit(_BODY_STARTS[framing] + 1), F.length(framed))
     if framing == "uuid":
         body = F.when(framed.substr(2, 1) == F.lit(ZLIB), steps().inflated(body)).otherwise(body)

@@ -7,7 +7,6 @@ import time
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
-from typing import cast
 
 import pyarrow.parquet as pq
 import pytest
@@ -18,7 +17,6 @@ from spark_app.hudi.hudi_table import HudiTable
 from spark_app.ledger.topic_checks import PositionLost
 from spark_app.positions.postgres import PostgresLog
 from spark_app.reports import Erased
-from spark_app.schema_registry.registry import SchemaRegistry
 from spark_app.sources.bronze_upkeep import BronzeUpkeep
 from spark_app.sources.event import OffsetRange
 from spark_app.table.connector_keys import ConnectorKeyEvents
@@ -61,19 +59,6 @@ def table_in(bronze: Bronze, folder: Path, policy: TablePolicy) -> TableIngest:
 
 def erase(table: TableIngest, keys: Sequence[Mapping[str, str]]) -> Erased:
     return erase_keys(table, keys, ConnectorKeyEvents.of(table))
-
-
-def test_keys_of_events_in_avro_are_refused(bronze: Bronze, tmp_path: Path) -> None:
-    table = TableIngest(
-        name="source.public.things",
-        topic=TOPIC,
-        source=bronze.source,
-        hudi=HudiTable(bronze.spark, str(tmp_path / "silver"), "things", TablePolicy()),
-        quarantine_path=str(tmp_path / "quarantine"),
-        form=TopicForm(PostgresLog(), registry=cast(SchemaRegistry, object())),
-    )
-    with pytest.raises(NotErased, match="in Avro"):
-        ConnectorKeyEvents.of(table)
 
 
 def _rows(table: TableIngest) -> dict[int, tuple[str, str | None]]:

@@ -21,6 +21,8 @@ from pyspark.sql import SparkSession
 
 from connectors.connect_rest import ConnectorStatus, TaskStatus
 from spark_app.columns.table_columns import UnusableColumnName
+from spark_app.hudi.hudi_table import HudiTable
+from spark_app.positions.postgres import PostgresLog
 from spark_app.schema_registry.framing import SchemaId, unframed
 from spark_app.schema_registry.glue import GlueRegistry
 from spark_app.schema_registry.http import ApicurioRegistry, ConfluentRegistry
@@ -33,12 +35,16 @@ from spark_app.schema_registry.registry import (
 )
 from spark_app.sources.event import OffsetRange
 from spark_app.sources.passing_failures import PASSING_FAILURES
+from spark_app.table.connector_keys import ConnectorKeyEvents
+from spark_app.table.erase import erase_keys
+from spark_app.table.quarantine import read_quarantine
 from spark_app.table.replay import replay_table
 from spark_app.table.table_ingest import TableIngest
 from spark_app.wire import schema_versions
+from spark_app.wire.topic_form import TopicForm
 from tests.parameters import first_then_long
 from tests.spark_app import debezium
-from tests.spark_app.debezium import SourceTable
+from tests.spark_app.debezium import SourceTable, event_row
 from tests.spark_app.registries import (
     GLUE_REGISTRY,
     REGION,
@@ -48,6 +54,8 @@ from tests.spark_app.registries import (
     running_apicurio,
     writings,
 )
+from tests.spark_app.test_bronze import Bronze, bronze
+from tests.spark_app.test_forgetting import land
 from tests.spark_app.test_recorded_events import Recorded, apply_all, ingest_of
 from tests.spark_app.test_wire_forms import (
     ALL_PLACES,
@@ -61,6 +69,8 @@ from tests.spark_app.test_wire_forms import (
 from tributary.contract.lake import TablePolicy
 from tributary.contract.remedies import in_words
 from tributary.operations.remedy_words import remedy_words
+
+__all__ = ["bronze"]
 
 pytestmark = pytest.mark.slow
 
@@ -156,6 +166,54 @@ def test_unwrapped_rows_give_that_table_too(
     apply_all(table, 1000)
 
     assert rows_of(table) == expected
+
+
+def test_a_key_in_avro_is_forgotten_in_bronze_silver_and_quarantine(
+    bronze: Bronze, tmp_path: Path, servers: Servers
+) -> None:
+    things = SourceTable(identity="full")
+    things.begin()
+    for key in (1, 2, 11):
+        things.insert(key, f"secret {key}", None)
+    things.commit()
+    things.begin()
+    things.move(11, 3)
+    for key in (1, 3):
+        things.delete(key)
+    things.commit()
+    writer = servers.writer("confluent")
+    written = list(writer.records(debezium.TOPIC, [(event.key, event.value) for event in things.events]))
+    rows = [
+        (*event_row(event, offset)[:4], *map(bytearray_of, sent or ()), *event_row(event, offset)[6:])
+        for offset, (event, sent) in enumerate(zip(things.events, written, strict=True))
+    ]
+    rows.append((*rows[0][:2], len(rows), None, rows[0][4], bytearray(b"no event of key 1"), None, None))
+    bronze.create()
+    land(bronze, rows)
+    table = TableIngest(
+        name="source.public.things",
+        topic=debezium.TOPIC,
+        source=bronze.source,
+        hudi=HudiTable(bronze.spark, str(tmp_path / "silver"), "things", TablePolicy(deletes="soft")),
+        quarantine_path=str(tmp_path / "quarantine"),
+        form=TopicForm(PostgresLog(), registry=servers.registry("confluent")),
+    )
+    table.apply((OffsetRange(0, 0, len(rows)),))
+
+    erased = erase_keys(table, [{"id": "1"}, {"": "3"}, {"id": "4711"}], ConnectorKeyEvents.of(table))
+
+    assert (erased.rows, erased.quarantined, erased.unknown) == (2, 1, ({"id": "4711"},))
+    assert [json.loads(key) for key in erased.linked] == [{"id": 11}]
+    kept = {row["k_offset"]: row["value"] for row in bronze.spark.read.table(bronze.table).collect()}
+    assert len(kept) == len(rows)
+    left = " ".join(str(bytes(value)) for value in kept.values() if value is not None)
+    assert ("secret 1'" in left, "secret 2" in left) == (False, True)
+    assert [row["id"] for row in table.hudi.read().orderBy("id").collect()] == [2, 11]
+    assert read_quarantine(bronze.spark, table.quarantine_path, 0) is None
+
+
+def bytearray_of(value: bytes | None) -> bytearray | None:
+    return None if value is None else bytearray(value)
 
 
 @pytest.mark.parametrize("name", ["apicurio", "confluent", "glue"])
