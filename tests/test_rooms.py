@@ -30,7 +30,6 @@ REACH_INTO_THE_JVM = {
     "spark_app/acceleration/choice.py": "looks up what the running class path has",
     "spark_app/derive/from_events.py": "looks into the plan of a query for groups",
     "spark_app/run/prompt_answers.py": "mends Py4J's connections to the JVM",
-    "spark_app/run/outcome_files.py": "writes through Hadoop's file system, which knows S3's credentials",
     "spark_app/run/text_files.py": "reads through Hadoop's file system, which knows S3's credentials",
     "spark_app/run/session.py": "trims Hadoop's configuration and caches Py4J's look-ups",
     "spark_app/sources/bronze_upkeep.py": "asks Iceberg to merge files and to expire snapshots",
