@@ -14,7 +14,6 @@ from spark_app.sources.event import OffsetRange
 from spark_app.sources.file_layouts import UnreadableFiles
 from spark_app.sources.files import FilesSource
 from spark_app.wire.sink_records import RecordsOfForms
-from tributary.contract.column_types import ColumnType
 from tributary.contract.lake import TablePolicy
 
 DAMAGED, WHOLE = "dbserver1.public.damaged", "dbserver1.public.whole"
@@ -44,7 +43,7 @@ FILES = {
 
 
 def source_of(spark: SparkSession, folder: Path, *, allows_gaps: bool = False) -> FilesSource:
-    policy = TablePolicy(key=("id",), columns=(("id", ColumnType("int")),))
+    policy = TablePolicy.model_validate({"key": ["id"], "columns": {"id": "int"}})
     return FilesSource(spark, str(folder), RecordsOfForms(), lambda _: policy, allows_gaps=allows_gaps)
 
 
