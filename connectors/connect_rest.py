@@ -20,6 +20,8 @@ from tributary.contract.remedies import BringUp, CheckStatus, ReadRunbook, Remed
 _POLL_SECONDS = 0.2
 _REBALANCE_SECONDS = 60.0
 """The group notices a killed worker only after a session timeout, 10 seconds by default."""
+GLANCE_SECONDS = 60.0
+"""How long those wait for an answer who only look at a connector, and can look again."""
 _REQUEST_SECONDS = 100
 """Connect gives up after 90 seconds, and then says what keeps it busy (RestServer, HerderRequestHandler)."""
 _BUSY = "Request timed out"
@@ -264,7 +266,7 @@ class ConnectRest:
         while True:
             answer = self._send(method, path, body)
             if _is_busy(answer):
-                times -= 1
+                times, deadline = times - 1, time.monotonic() + _REBALANCE_SECONDS
                 if times == 0:
                     raise ConnectBusy(
                         "the Kafka Connect worker is too busy to answer",

@@ -34,16 +34,19 @@ def run_for_each_table(
     task: TableTask,
     progress: ProgressWriter,
     outcomes: OutcomeStore,
+    passing: tuple[type[Exception], ...] = PASSING_FAILURES,
 ) -> bool:
     """Run the task for one table after the other; return whether it succeeded for all.
 
-    A service that does not answer, such as the schema registry or S3, fails the table's task at once.
+    A service that does not answer, such as the schema registry or S3, fails the table's task at once. These
+    are the errors in `passing`, and their text is told.
 
     After a task that commits, the recorded reason why a table was blocked is cleared. If the reason still
     exists, the next ingest finds it again."""
     tables = [table for topic in sorted(source.topics()) if (table := table_of(topic)) is not None]
     progress.write(Started(tuple(table.name for table in tables)))
     results: dict[str, str] = {}
+    caught: tuple[type[Exception], ...] = (TributaryError, *passing)
     for table in tables:
         try:
             report = task(table)
@@ -51,7 +54,7 @@ def run_for_each_table(
             if isinstance(report, Committed):
                 outcomes.clear(table.quarantine_path)
             results[table.name] = "ok"
-        except (TributaryError, *PASSING_FAILURES) as error:
+        except caught as error:
             told = error if isinstance(error, TributaryError) else _passing(error)
             remedies = remedies_for_table(told.remedies, table.name)
             is_unchanged = isinstance(error, NotErased)

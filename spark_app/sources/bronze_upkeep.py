@@ -106,16 +106,15 @@ class BronzeUpkeep:
         The snapshots from the writer's last one on stay.
         """
         table = self._iceberg
-        needed = {int(snapshot.snapshotId()) for snapshot in _since_the_writers_last(table)}
-        return self._expire(needed)
+        return _expire(table, {int(snapshot.snapshotId()) for snapshot in _since_the_writers_last(table)})
 
     def expire_all_snapshots_but_one(self) -> None:
         """Remove all earlier snapshots and their files, so that bronze holds nothing of what was blanked."""
         if position := _position_in_chain(self._iceberg.currentSnapshot(), self._iceberg):
             self._repeat(position)
-        current = self._iceberg.currentSnapshot()
-        if current is not None:
-            self._expire({int(current.snapshotId())})
+        table = self._iceberg
+        if (current := table.currentSnapshot()) is not None:
+            _expire(table, {int(current.snapshotId())})
 
     def _repeat(self, position: Mapping[str, str]) -> None:
         """Commit a snapshot that repeats the writer's position. Raises `WriterIsTooFast`."""
@@ -158,19 +157,6 @@ class BronzeUpkeep:
         before = int((time.time() - older_than.total_seconds()) * 1000)
         found = self._actions.deleteOrphanFiles(self._iceberg).olderThan(before).execute()
         return sum(1 for _ in found.orphanFileLocations())
-
-    def _expire(self, needed: set[int]) -> int:
-        unneeded = [
-            int(snapshot.snapshotId())
-            for snapshot in self._iceberg.snapshots()
-            if int(snapshot.snapshotId()) not in needed
-        ]
-        if unneeded:
-            expire = self._iceberg.expireSnapshots().expireOlderThan(0).cleanExpiredFiles(True)
-            for snapshot in unneeded:
-                expire = expire.expireSnapshotId(snapshot)
-            expire.commit()
-        return len(unneeded)
 
     def _change(self, statement: str) -> None:
         """Run a statement that changes rows, again if another commit came between."""
@@ -248,6 +234,18 @@ def places_condition(
         for partition, offsets in by_partition.items()
     ]
     return " OR ".join(conditions) or "false"
+
+
+def _expire(table: Any, needed: Set[int]) -> int:
+    """Remove the other snapshots that this load of the table knows. The writer may have committed since."""
+    known = (int(snapshot.snapshotId()) for snapshot in table.snapshots())
+    unneeded = [snapshot for snapshot in known if snapshot not in needed]
+    if unneeded:
+        expire = table.expireSnapshots().cleanExpiredFiles(True)
+        for snapshot in unneeded:
+            expire = expire.expireSnapshotId(snapshot)
+        expire.commit()
+    return len(unneeded)
 
 
 def _back_from(snapshot: Any, table: Any) -> Iterator[Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, Protocol, runtime_checkable
@@ -12,6 +13,9 @@ from pyspark.sql import DataFrame
 from spark_app.sources.event import Dated, EventSource, OffsetRange, TopicExtent
 from spark_app.sources.passing_failures import PASSING_FAILURES
 from tributary.contract.errors import TributaryError
+
+SECONDS_BETWEEN_WARNINGS = 60.0
+"""How often a run says that a source still cannot be read."""
 
 
 @runtime_checkable
@@ -27,7 +31,7 @@ class SeveralSources:
 
     sources   by name
     owner_of  returns the name of the source that has a topic
-    follows   the run goes on while some sources do not answer
+    follows   the run goes on although one source or more cannot say which topics they have
     """
 
     keeps_headers: ClassVar[bool] = True
@@ -35,7 +39,8 @@ class SeveralSources:
     sources: Mapping[str, EventSource]
     owner_of: Callable[[str], str]
     follows: bool = False
-    _told: dict[str, str] = field(default_factory=dict, init=False)
+    clock: Callable[[], float] = time.monotonic
+    _told: dict[str, tuple[str, float]] = field(default_factory=dict, init=False)
 
     def topics(self) -> frozenset[str]:
         """Return the topics of all sources.
@@ -55,13 +60,15 @@ class SeveralSources:
         return frozenset(found)
 
     def _tell(self, errors: Mapping[str, Exception]) -> None:
-        """Say what is new about the sources that do not answer."""
-        now = {name: str(error) for name, error in errors.items()}
-        for name, told in now.items():
-            if self._told.get(name) != told:
-                print(f"The source {name} cannot be read now: {told}", file=sys.stderr, flush=True)
-        self._told.clear()
-        self._told.update(now)
+        """Say at once what is new about the sources that do not answer, and then once a minute."""
+        now = self.clock()
+        for name in self._told.keys() - errors.keys():
+            del self._told[name]
+        for name, error in errors.items():
+            told, at = self._told.get(name, ("", now))
+            if told != str(error) or now - at >= SECONDS_BETWEEN_WARNINGS:
+                self._told[name] = (str(error), now)
+                print(f"The source {name} cannot be read now: {error}", file=sys.stderr, flush=True)
 
     def extents(self, topics: frozenset[str]) -> Mapping[str, TopicExtent]:
         return {

@@ -79,9 +79,16 @@ class ConnectorKeyEvents:
                 row["id"]: avro_reading(read_avro_schema(self.registry.schema(SchemaId.parse(row["id"]))))
                 for row in ids
             }
-        except (SchemaUnknown, UnreadableAvro) as error:
+        except SchemaUnknown as error:
             raise NotErased(
                 what="The keys of some events cannot be read, because the registry lacks their schema",
+                where=f"topic {self.topic}",
+                found=str(error),
+                remedy="Put the schema back into the registry with the same id, and erase again.",
+            ) from error
+        except UnreadableAvro as error:
+            raise NotErased(
+                what="The keys of some events cannot be read",
                 where=f"topic {self.topic}",
                 found=str(error),
             ) from error
@@ -124,7 +131,9 @@ class FoundConnectorKeys:
     def linked(self) -> tuple[str, ...]:
         if not self.places:
             return ()
-        events = self.upkeep.events(self.topic).where(places_condition(self.places))
+        documents = self.upkeep.events(self.topic).select("*", self.documents.of(F.col("key")).alias(_KEY))
+        text = F.expr(text_of_document(tuple(self.keys[0]), _KEY))
+        events = documents.where(text.isin([text_of_key(key) for key in self.keys]))
         found = set()
         for name in (name for name in ("moved_to", "moved_from") if name in events.columns):
             text = F.expr(f"decode({name}, 'UTF-8')")
@@ -155,7 +164,9 @@ class FoundConnectorKeys:
 
     def forget(self) -> None:
         if self.places:
-            # The sink may send an event again meanwhile. Only JSON can be searched by SQL.
-            of_keys = () if self.documents.readings else (key_condition(self.keys),)
-            self.upkeep.blank(self.topic, " OR ".join((f"({places_condition(self.places)})", *of_keys)))
+            # The statement can search JSON by itself. There may be very many places.
+            is_json = not self.documents.readings
+            self.upkeep.blank(
+                self.topic, key_condition(self.keys) if is_json else places_condition(self.places)
+            )
         self.upkeep.expire_all_snapshots_but_one()

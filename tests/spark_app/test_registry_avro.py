@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
@@ -17,7 +18,7 @@ import fastavro
 import pytest
 import requests
 from py4j.protocol import Py4JJavaError
-from pyspark.sql import SparkSession
+from pyspark.sql import Row, SparkSession
 
 from connectors.connect_rest import ConnectorStatus, TaskStatus
 from spark_app.columns.table_columns import UnusableColumnName
@@ -33,6 +34,7 @@ from spark_app.schema_registry.registry import (
     SchemaRegistry,
     SchemaUnknown,
 )
+from spark_app.sources.bronze_upkeep import BronzeUpkeep
 from spark_app.sources.event import OffsetRange
 from spark_app.sources.passing_failures import PASSING_FAILURES
 from spark_app.table.connector_keys import ConnectorKeyEvents
@@ -203,13 +205,20 @@ def test_a_key_in_avro_is_forgotten_in_bronze_silver_and_quarantine(
     erased = erase_keys(table, [{"id": "1"}, {"": "3"}, {"id": "4711"}], ConnectorKeyEvents.of(table))
 
     assert (erased.rows, erased.quarantined, erased.unknown) == (2, 1, ({"id": "4711"},))
+    of_keys = [offset for offset, row in enumerate(rows) if row[4] in (rows[0][4], rows[-2][4])]
+    assert erased.events == len(of_keys)
     assert [json.loads(key) for key in erased.linked] == [{"id": 11}]
-    kept = {row["k_offset"]: row["value"] for row in bronze.spark.read.table(bronze.table).collect()}
+    kept = {row["k_offset"]: (row["key"], row["value"]) for row in upkeep_events(bronze)}
     assert len(kept) == len(rows)
-    left = " ".join(str(bytes(value)) for value in kept.values() if value is not None)
-    assert ("secret 1'" in left, "secret 2" in left) == (False, True)
+    assert [offset for offset, found in sorted(kept.items()) if found == (None, None)] == of_keys
+    left = b" ".join(bytes(value) for _, value in kept.values() if value is not None)
+    assert (re.search(rb"secret 1(?!\d)", left), b"secret 2" in left) == (None, True)
     assert [row["id"] for row in table.hudi.read().orderBy("id").collect()] == [2, 11]
     assert read_quarantine(bronze.spark, table.quarantine_path, 0) is None
+
+
+def upkeep_events(bronze: Bronze) -> list[Row]:
+    return BronzeUpkeep(bronze.spark, bronze.table).events(debezium.TOPIC).collect()
 
 
 def bytearray_of(value: bytes | None) -> bytearray | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import cast
 
 import pytest
@@ -47,6 +47,14 @@ def test_a_run_that_follows_reads_the_other_sources_and_says_once_what_is_wrong(
     assert [line.partition(" now: ")[0] for line in told] == ["The source items cannot be read"] * 3
     assert "The stream refuses the app" in told[0]
     assert told[1].endswith("away")
+
+
+def test_what_stays_wrong_is_said_once_a_minute(capsys: pytest.CaptureFixture[str]) -> None:
+    moments = iter((0.0, 30.0, 61.0, 62.0))
+    found = replace(sources(follows=True, items=[REFUSED] * 4), clock=lambda: next(moments))
+    for _ in range(4):
+        found.topics()
+    assert len(capsys.readouterr().err.splitlines()) == 2
 
 
 def test_a_run_to_the_end_does_not_pass_over_a_source() -> None:

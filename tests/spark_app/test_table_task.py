@@ -70,6 +70,21 @@ def test_a_passing_failure_of_one_table_does_not_stop_the_others(error: Exceptio
     assert blocked["remedies"] == [{"kind": "advice", "text": "Run the command again."}]
 
 
+def test_the_text_of_an_error_that_may_quote_a_key_is_not_told(capsys: pytest.CaptureFixture[str]) -> None:
+    def erase(_: TableIngest) -> Committed:
+        raise PySparkException("k_topic = 'orders' AND key = 'ada@example.org'")
+
+    out = _Reports()
+    source = cast(EventSource, SimpleNamespace(topics=lambda: {"first"}))
+
+    def table_of(topic: str) -> TableIngest:
+        return cast(TableIngest, SimpleNamespace(name=topic))
+
+    with pytest.raises(PySparkException):
+        run_for_each_table(source, table_of, erase, out, cast(Any, None), passing=(ConnectionError,))
+    assert "ada@" not in capsys.readouterr().err + out.text.getvalue()
+
+
 class _Reports(ProgressWriter):
     """Keeps the app's own reports, without those that the fake task returns."""
 

@@ -315,16 +315,29 @@ def test_a_table_that_is_made_later_is_published_by_the_next_look(
     assert capsys.readouterr().out == "published from now on: public.later\n"
 
 
-def test_a_look_at_a_database_in_which_nothing_is_new_is_two_queries(
+def test_a_look_at_a_database_in_which_nothing_is_new_is_three_queries(
     function: Function, lake: Lake, capsys: pytest.CaptureFixture[str]
 ) -> None:
     function.ask("Create", prepared(lake))
     capsys.readouterr()
     before = len(function.data_api.statements)
     function.refresh(prepared(lake))
-    asked = [prepared(lake).left_out, prepared(lake).unpublished]
+    asked = [prepared(lake).left_out, prepared(lake).unpublished, prepared(lake).readable_parts]
     assert function.data_api.statements[before:] == asked
     assert capsys.readouterr().out == ""
+
+
+def test_the_right_to_read_a_later_partition_goes_by_the_next_look(
+    function: Function, lake: Lake, admin: psycopg.Connection
+) -> None:
+    admin.execute("CREATE TABLE public.calls (id int, y int, PRIMARY KEY (id, y)) PARTITION BY RANGE (y)")
+    function.ask("Create", prepared(lake))
+    admin.execute("CREATE TABLE public.calls_1 PARTITION OF public.calls FOR VALUES FROM (1) TO (2)")
+    may_read = "SELECT has_table_privilege(%s, 'public.calls_1', 'SELECT')"
+    role = prepared(lake).role
+    assert admin.execute(may_read, [role]).fetchone() == (True,)
+    function.refresh(prepared(lake))
+    assert admin.execute(may_read, [role]).fetchone() == (False,)
 
 
 UNFIT = {

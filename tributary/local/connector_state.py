@@ -59,9 +59,10 @@ class ConnectorKeeper:
         no connector but knows the states of all. Raises ConnectorFailed if that takes too long.
         """
         deadline = time.monotonic() + CONNECTOR_SECONDS
+        is_asked = False
         while self._is_known(name):
             self._give_up_if_cancelled()
-            if time.monotonic() >= deadline:
+            if is_asked and time.monotonic() >= deadline:
                 raise ConnectorFailed(
                     f"the connector is still there {CONNECTOR_SECONDS:g} seconds after its removal",
                     where=name,
@@ -69,6 +70,7 @@ class ConnectorKeeper:
                 )
             with suppress(ConnectorUnknown):
                 self.rest.delete(name)
+            is_asked = True
             time.sleep(POLL_SECONDS)
 
     def forget_offsets(self, connector: ConnectorConfig) -> None:

@@ -7,7 +7,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from connectors.connect_rest import ConnectorStatus, ConnectRefused, ConnectRest, ConnectUnreachable
+from connectors.connect_rest import (
+    GLANCE_SECONDS,
+    ConnectorStatus,
+    ConnectRefused,
+    ConnectRest,
+    ConnectUnreachable,
+)
 from tributary.contract.naming import LakeNames
 from tributary.local import connect, kafka, spark
 from tributary.local.all_servers import ALL_SERVERS, SERVICES
@@ -100,7 +106,7 @@ def _read_service(
 
 def _read_connectors(settings: LocalSettings) -> tuple[ConnectorStatus, ...]:
     """Return the lake's own connectors. Somebody else may have created more in its Connect."""
-    rest = ConnectRest(settings.connect_url, timeout_seconds=10)  # Nobody waits longer for a status.
+    rest = ConnectRest(settings.connect_url, GLANCE_SECONDS)
     is_own = LakeNames(settings.lake).is_own_connector
     try:
         return tuple(rest.status_if_known(name) for name in filter(is_own, rest.connectors()))

@@ -15,7 +15,13 @@ from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from connectors.connect_rest import ConnectorStatus, ConnectorUnknown, ConnectRest, ConnectUnreachable
+from connectors.connect_rest import (
+    GLANCE_SECONDS,
+    ConnectorStatus,
+    ConnectorUnknown,
+    ConnectRest,
+    ConnectUnreachable,
+)
 from tributary.contract.errors import TributaryError
 from tributary.contract.remedies import as_sentence
 from tributary.contract.source import Source
@@ -86,7 +92,7 @@ class ConnectionKeeper:
             )
 
         return ConnectionKeeper(
-            ConnectRest(workspace.settings.connect_url),
+            ConnectRest(workspace.settings.connect_url, GLANCE_SECONDS),
             lambda: tuple(sources()),
             tell,
             skip,

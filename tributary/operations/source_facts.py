@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from connectors.connect_rest import ConnectRest
+from connectors.connect_rest import GLANCE_SECONDS, ConnectRest
 from connectors.engines.database_log import DatabaseLog, LogReader
 from connectors.engines.survey import DatabaseAddress
 from tributary.contract.errors import TributaryError
@@ -62,7 +62,7 @@ def read_source_logs(workspace: Workspace, sizes: KeptSizes | None = None) -> Ma
 
 def _read_log(workspace: Workspace, sizes: KeptSizes | None, source: Source) -> DatabaseLog:
     lake, settings = workspace.lake, workspace.settings
-    connect = ConnectRest(settings.connect_url)
+    connect = ConnectRest(settings.connect_url, GLANCE_SECONDS)
     database = SourceDatabase(lake, source, workspace.state, settings)
     connector = lake.source_names(source).connector
     reader = LogReader(

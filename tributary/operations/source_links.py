@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from connectors.connect_rest import ConnectorUnknown, ConnectRest
+from connectors.connect_rest import GLANCE_SECONDS, ConnectorUnknown, ConnectRest
 from tributary.api.event_payloads import EventPayloads
 from tributary.local.connector_renewal import renew_connector
 from tributary.local.databases import SourceDatabase
@@ -37,7 +37,7 @@ def source_links(workspace: Workspace) -> tuple[SourceLink, ...]:
     """Return a link for each source. Raises PipelineDown."""
     workspace.require("kafka", "connect")
     left_out = read_left_out(workspace.state, workspace.lake)
-    connect = ConnectRest(workspace.settings.connect_url)
+    connect = ConnectRest(workspace.settings.connect_url, GLANCE_SECONDS)
     return tuple(
         SourceLink(
             lake=workspace.lake,

@@ -25,6 +25,7 @@ from connectors.engines.postgres.names import (
 )
 from connectors.engines.postgres.publication import publication_statement
 from connectors.engines.postgres.role import (
+    is_readable_part,
     no_rights_on_parts,
     printing_statement,
     rights_on_later_tables,
@@ -35,6 +36,7 @@ from connectors.engines.postgres.role import (
 from connectors.engines.postgres.sql_text import identifier, literal
 from connectors.engines.postgres.taken_tables import (
     matched_tables,
+    taken,
     unfit_tables,
     unsafe_tables,
     whole_schemas,
@@ -106,8 +108,22 @@ def setup_statements(
 
 def later_statements(lake: Lake, source: PostgresSource) -> tuple[str, ...]:
     """Return the SQL of a later run that nobody watches: it passes over the tables of `left_out_query`."""
-    unfit = f"\n  AND c.oid NOT IN (SELECT unfit.oid FROM ({unfit_tables(lake, source)}) AS unfit)"
-    return _statements(lake, source, matched_tables(lake, source, (), unfit))
+    return _statements(lake, source, matched_tables(lake, source, (), _is_fit(lake, source)))
+
+
+def readable_parts_query(lake: Lake, source: PostgresSource) -> str:
+    """Return a query for the partitions that Tributary's own role may read, until `later_statements` run."""
+    return (
+        "SELECT p.relname FROM pg_class p\n"
+        f"WHERE {is_readable_part(replication_role(lake, source))} AND EXISTS (\n"
+        "  SELECT FROM pg_partition_ancestors(p.oid) a JOIN pg_class c ON c.oid = a.relid\n"
+        "  JOIN pg_namespace n ON n.oid = c.relnamespace\n"
+        f"  WHERE {taken(source)}{_is_fit(lake, source)})"
+    )
+
+
+def _is_fit(lake: Lake, source: PostgresSource) -> str:
+    return f"\n  AND c.oid NOT IN (SELECT unfit.oid FROM ({unfit_tables(lake, source)}) AS unfit)"
 
 
 def _statements(lake: Lake, source: PostgresSource, matched: tuple[str, ...]) -> tuple[str, ...]:
@@ -123,7 +139,8 @@ def _statements(lake: Lake, source: PostgresSource, matched: tuple[str, ...]) ->
         key_guard(lake, source),
         *hidden_columns_guard(lake, source),
         rights_statement(role),
-        no_rights_on_parts(role),
+        # The lake file may name a role that others use, too.
+        *((no_rights_on_parts(role),) if role == replication_role(lake, source) else ()),
         *(rights_on_later_tables(role, schema) for schema in whole_schemas(source)),
         publication_statement(lake, source, f"{_HEARTBEAT}, {signals_of(lake, source)}"),
         "DROP TABLE pg_temp.tributary_matched, pg_temp.tributary_unsafe",

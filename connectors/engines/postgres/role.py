@@ -96,26 +96,27 @@ def no_rights_on_parts(role: str) -> str:
           part record;
         BEGIN
           FOR part IN
-            SELECT n.nspname, c.relname
-            FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-            WHERE c.relispartition
-              AND c.oid NOT IN (SELECT oid FROM pg_temp.tributary_matched)
+            SELECT n.nspname, p.relname
+            FROM pg_class p JOIN pg_namespace n ON n.oid = p.relnamespace
+            WHERE {is_readable_part(role)}
+              AND p.oid NOT IN (SELECT oid FROM pg_temp.tributary_matched)
               AND EXISTS (
-                SELECT FROM aclexplode(c.relacl) acl JOIN pg_roles r ON r.oid = acl.grantee
-                WHERE r.rolname = {literal(role)} AND acl.privilege_type = 'SELECT')
-              AND EXISTS (
-                SELECT FROM pg_partition_ancestors(c.oid) a
+                SELECT FROM pg_partition_ancestors(p.oid) a
                 JOIN pg_temp.tributary_matched m ON m.oid = a.relid)
           LOOP
-            BEGIN
-              EXECUTE format(
-                'REVOKE SELECT ON %I.%I FROM %I', part.nspname, part.relname, {literal(role)});
-            EXCEPTION WHEN insufficient_privilege THEN
-              RAISE WARNING 'a snapshot may also read %.% as a table of its own', part.nspname, part.relname;
-            END;
+            EXECUTE format('REVOKE SELECT ON %I.%I FROM %I', part.nspname, part.relname, {literal(role)});
           END LOOP;
         END
         $tributary$"""
+    )
+
+
+def is_readable_part(role: str) -> str:
+    """Return the condition that a table, p, is a partition that the role may read, and that this can end."""
+    return (
+        "p.relispartition AND pg_has_role(p.relowner, 'USAGE') AND EXISTS ("
+        "SELECT FROM aclexplode(p.relacl) acl JOIN pg_roles r ON r.oid = acl.grantee "
+        f"WHERE r.rolname = {literal(role)} AND acl.privilege_type = 'SELECT')"
     )
 
 

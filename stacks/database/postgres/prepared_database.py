@@ -9,7 +9,12 @@ from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from connectors.engines.postgres.names import publication, replication_slot, replication_user
-from connectors.engines.postgres.preparation import later_statements, removal_statements, setup_statements
+from connectors.engines.postgres.preparation import (
+    later_statements,
+    readable_parts_query,
+    removal_statements,
+    setup_statements,
+)
 from connectors.engines.postgres.publication import unpublished_tables_query
 from connectors.engines.postgres.taken_tables import left_out_query, patterns_without_table_query
 from stacks.base import TributaryStack
@@ -79,6 +84,7 @@ def preparation(lake: Lake, source: PostgresSource, *, has_demo: bool) -> Prepar
         later=later_statements(lake, source),
         removal=removal_statements(lake, source),
         unpublished=unpublished_tables_query(lake, source),
+        readable_parts=readable_parts_query(lake, source),
         left_out=left_out_query(lake, source),
         patterns_without_table=patterns_without_table_query(source),
         has_demo=has_demo,

@@ -35,6 +35,7 @@ class Preparation:
     later                    the same for a later run, which passes over tables that cannot be published
     removal                  statements to run one by one; the last one removes the role
     unpublished              a query for the tables to publish that are not published
+    readable_parts           a query for the partitions that the role may read, and must not
     left_out                 a query for the tables that match and cannot be published, with the reason
     patterns_without_table   a query for patterns that match nothing
     """
@@ -46,6 +47,7 @@ class Preparation:
     later: tuple[str, ...]
     removal: tuple[str, ...]
     unpublished: str
+    readable_parts: str
     left_out: str
     patterns_without_table: str
     has_demo: bool
@@ -74,11 +76,13 @@ def prepare(database: DataApi, preparation: Preparation, password: str, tell: Te
 def refresh(database: DataApi, preparation: Preparation, tell: Tell = print) -> list[str]:
     """Publish tables that were created in the meantime, and return them. Raises StatementFailed.
 
+    The role loses the right to read partitions that were created in the meantime.
+
     `tell` gets each table that cannot be published, each time until it is mended. It stops no other one."""
     for table in _texts(database.run(preparation.left_out)):
         tell(f"left out: {table}")
     tables = _texts(database.run(preparation.unpublished))
-    if tables:
+    if tables or database.run(preparation.readable_parts):
         with database.transaction() as transaction:
             _set_up(transaction, preparation.later)
     return tables
