@@ -182,6 +182,7 @@ def test_keys_are_erased_by_a_step_and_are_in_no_argument_and_no_object_afterwar
     assert (found["table"], found["keys"], found["events"], found["rows"]) == (TABLE, [KEY], 4, 1)
     assert found["remains"] == {
         "events": 0, "files": [], "unsearched": [], "quarantined": 0, "searched": 1, "remembered": 0,
+        "in_timeline": [],
     }  # fmt: skip
     assert found["in_versions_until"].endswith("00:00:00+00:00")
     assert found["purged_versions"] is None
