@@ -328,13 +328,18 @@ def test_a_look_at_a_database_in_which_nothing_is_new_is_three_queries(
 
 
 def test_the_right_to_read_a_later_partition_goes_by_the_next_look(
-    function: Function, lake: Lake, admin: psycopg.Connection
+    function: Function, lake: Lake, admin: psycopg.Connection, owner: str
 ) -> None:
-    admin.execute("CREATE TABLE public.calls (id int, y int, PRIMARY KEY (id, y)) PARTITION BY RANGE (y)")
-    function.ask("Create", prepared(lake))
-    admin.execute("CREATE TABLE public.calls_1 PARTITION OF public.calls FOR VALUES FROM (1) TO (2)")
-    may_read = "SELECT has_table_privilege(%s, 'public.calls_1', 'SELECT')"
     role = prepared(lake).role
+    with psycopg.connect(owner, autocommit=True) as session:
+        session.execute(
+            "CREATE TABLE public.calls (id int, y int, PRIMARY KEY (id, y)) PARTITION BY RANGE (y)"
+        )
+        function.ask("Create", prepared(lake))
+        session.execute("CREATE TABLE public.calls_1 PARTITION OF public.calls FOR VALUES FROM (1) TO (2)")
+        # As the default privileges do in a schema that the lake takes whole.
+        session.execute(sql.SQL("GRANT SELECT ON public.calls_1 TO {}").format(sql.Identifier(role)))
+    may_read = "SELECT has_table_privilege(%s, 'public.calls_1', 'SELECT')"
     assert admin.execute(may_read, [role]).fetchone() == (True,)
     function.refresh(prepared(lake))
     assert admin.execute(may_read, [role]).fetchone() == (False,)
