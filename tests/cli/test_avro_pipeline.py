@@ -98,6 +98,15 @@ def test_avro_through_a_registry_gives_the_lake_that_the_database_has(tributary:
     assert tributary.json("query", rows) == before
     assert tributary.json("reconcile")["identical"]
 
+    with tributary.connect() as connection:
+        connection.execute("DELETE FROM customers WHERE name = 'customer 8'")
+    tributary.run("ingest")
+    erased = tributary.json("erase", "customers", "customer 8")
+    assert not erased["unknown"]
+    assert erased["events"] >= 3, "at least an insert, a delete and a tombstone"
+    assert not any(erased["remains"][name] for name in ("events", "files", "quarantined"))
+    assert not tributary.json("events", "customers", "customer 8", status=None)
+
 
 def test_avro_of_another_connector_is_read_from_kafka_with_ids_before_the_record_or_in_headers(
     tributary: Tributary, tmp_path: Path
