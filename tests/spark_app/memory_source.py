@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import ClassVar
 
 from pyspark.sql import DataFrame, SparkSession
 
+from spark_app.hudi.hudi_table import HudiTable
+from spark_app.positions.postgres import PostgresLog
 from spark_app.sources.event import OffsetRange, TopicExtent
+from spark_app.table.table_ingest import TableIngest
+from spark_app.wire.topic_form import TopicForm
+from tests.spark_app.debezium import TOPIC
 from tests.spark_app.typed_frames import event_frame
 
 
@@ -46,3 +52,9 @@ class MemorySource:
                 partition, offset = int(str(row[1])), int(str(row[2]))
                 ends[partition] = max(offset + 1, ends.get(partition, 0))
         return TopicExtent(dict.fromkeys(ends, self.beginning), ends, self.topic_id)
+
+
+def table_of_things(hudi: HudiTable, rows: Sequence[tuple[object, ...]], folder: Path) -> TableIngest:
+    """Return the table `things`, which applies these events, with its quarantine in the folder."""
+    source, quarantine = MemorySource(hudi.spark, rows), str(folder / "quarantine")
+    return TableIngest("things", TOPIC, source, hudi, quarantine, TopicForm(PostgresLog()))

@@ -13,12 +13,9 @@ from hudi import HudiTableBuilder
 from pyspark.sql import SparkSession
 
 from spark_app.hudi.hudi_table import HudiTable
-from spark_app.positions.postgres import PostgresLog
 from spark_app.sources.event import OffsetRange
-from spark_app.table.table_ingest import TableIngest
-from spark_app.wire.topic_form import TopicForm
-from tests.spark_app.debezium import TOPIC, SourceTable, event_row
-from tests.spark_app.memory_source import MemorySource
+from tests.spark_app.debezium import SourceTable, event_row
+from tests.spark_app.memory_source import table_of_things
 from tributary.contract.lake import Storage, TablePolicy
 
 MOMENT = datetime(2024, 1, 1, 0, 0, 0, 1, tzinfo=UTC)
@@ -37,14 +34,7 @@ def test_arrays_of_timestamps_are_read_after_a_second_commit(
         ends.append(len(shop.events))
     rows = [event_row(event, offset) for offset, event in enumerate(shop.events)]
     hudi = HudiTable(spark, str(tmp_path / "silver"), "things", TablePolicy(storage=storage, buckets=1))
-    table = TableIngest(
-        "things",
-        TOPIC,
-        MemorySource(spark, rows),
-        hudi,
-        str(tmp_path / "quarantine"),
-        TopicForm(PostgresLog()),
-    )
+    table = table_of_things(hudi, rows, tmp_path)
     for begin, end in pairwise([0, *ends]):
         table.apply((OffsetRange(0, begin, end),))
         found = {row["id"]: row["moments"] for row in _read_without_spark(hudi)}

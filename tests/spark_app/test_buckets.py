@@ -17,13 +17,10 @@ from spark_app.hudi.hudi_table import HudiTable
 from spark_app.hudi.spread import RowsInBuckets, Spread
 from spark_app.jvm.buckets import JavaBuckets
 from spark_app.ledger.commits import last_commit
-from spark_app.positions.postgres import PostgresLog
 from spark_app.sources.event import OffsetRange
 from spark_app.table import batch_plan
-from spark_app.table.table_ingest import TableIngest
-from spark_app.wire.topic_form import TopicForm
-from tests.spark_app.debezium import TOPIC, SourceTable, event_row
-from tests.spark_app.memory_source import MemorySource
+from tests.spark_app.debezium import SourceTable, event_row
+from tests.spark_app.memory_source import table_of_things
 from tributary.contract.lake import TablePolicy
 
 KEYS = ["", "a", "ä", "\N{GRINNING FACE}", "\0", *(f'{{"id":{n}}}' for n in range(200))]
@@ -109,14 +106,7 @@ def test_a_large_batch_whose_changes_say_all_is_written_from_its_buckets(
     source.commit()
     rows = [event_row(sent, offset) for offset, sent in enumerate(source.events)]
     hudi = HudiTable(spark, str(tmp_path / "silver"), "things", TablePolicy(buckets=2, deletes=deletes))
-    table = TableIngest(
-        "things",
-        TOPIC,
-        MemorySource(spark, rows),
-        hudi,
-        str(tmp_path / "quarantine"),
-        TopicForm(PostgresLog()),
-    )
+    table = table_of_things(hudi, rows, tmp_path)
     written: list[bool] = []
     write = AppendWriter.write
 

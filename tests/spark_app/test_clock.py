@@ -10,14 +10,11 @@ from pyspark.sql import SparkSession
 
 from spark_app.hudi.hudi_table import HudiTable
 from spark_app.hudi.instants import instant_of
-from spark_app.positions.postgres import PostgresLog
 from spark_app.sources.event import OffsetRange
 from spark_app.table import known_commits, services
 from spark_app.table.known_commits import ClockIsBehind
-from spark_app.table.table_ingest import TableIngest
-from spark_app.wire.topic_form import TopicForm
-from tests.spark_app.debezium import TOPIC, SourceTable, event_row
-from tests.spark_app.memory_source import MemorySource
+from tests.spark_app.debezium import SourceTable, event_row
+from tests.spark_app.memory_source import table_of_things
 from tributary.contract.lake import TablePolicy
 
 
@@ -31,14 +28,7 @@ def test_nothing_is_written_before_the_last_commit(
     shop.commit()
     rows = [event_row(event, offset) for offset, event in enumerate(shop.events)]
     hudi = HudiTable(spark, str(tmp_path / "silver"), "things", TablePolicy(buckets=1))
-    table = TableIngest(
-        "things",
-        TOPIC,
-        MemorySource(spark, rows),
-        hudi,
-        str(tmp_path / "quarantine"),
-        TopicForm(PostgresLog()),
-    )
+    table = table_of_things(hudi, rows, tmp_path)
     table.apply((OffsetRange(0, 0, 1),))
     table.services.commits = services.COMMITS_BETWEEN_SERVICES
     before = hudi.timeline().instants

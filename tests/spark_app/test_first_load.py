@@ -14,13 +14,11 @@ from pyspark.sql import DataFrame, SparkSession
 from spark_app.hudi.hudi_table import HudiTable
 from spark_app.merge import fold
 from spark_app.merge.fold import _last_of_key
-from spark_app.positions.postgres import PostgresLog
 from spark_app.sources.event import OffsetRange
 from spark_app.table.table_ingest import TableIngest
-from spark_app.wire.topic_form import TopicForm
 from tests.parameters import first_then_long
-from tests.spark_app.debezium import TOPIC, TYPES, ColumnType, SourceTable, event_row
-from tests.spark_app.memory_source import MemorySource
+from tests.spark_app.debezium import TYPES, ColumnType, SourceTable, event_row
+from tests.spark_app.memory_source import table_of_things
 from tests.spark_app.table_rows import NOTED, RECORDED, table_rows, upsert_by_hudi
 from tributary.contract.lake import Storage, TablePolicy
 
@@ -58,14 +56,7 @@ def test_a_load_that_would_lack_rows_fails_and_is_tried_again(
 
     def table() -> TableIngest:
         rows = [event_row(event, offset) for offset, event in enumerate(source.events)]
-        return TableIngest(
-            "things",
-            TOPIC,
-            MemorySource(spark, rows),
-            hudi,
-            str(tmp_path / "quarantine"),
-            TopicForm(PostgresLog()),
-        )
+        return table_of_things(hudi, rows, tmp_path)
 
     # With this, Spark refuses to write such a day, and Hudi's handle leaves its row out.
     spark.conf.set("spark.sql.parquet.datetimeRebaseModeInWrite", "EXCEPTION")
@@ -100,14 +91,7 @@ def test_a_table_is_loaded_once_also_where_the_app_starts_again(spark: SparkSess
     rows = [event_row(event, offset) for offset, event in enumerate(source.events)]
     hudi = HudiTable(spark, str(tmp_path / "silver"), "things", TablePolicy(buckets=1))
     for first, end in ((0, 2), (2, 4)):
-        table = TableIngest(
-            "things",
-            TOPIC,
-            MemorySource(spark, rows),
-            hudi,
-            str(tmp_path / "quarantine"),
-            TopicForm(PostgresLog()),
-        )
+        table = table_of_things(hudi, rows, tmp_path)
         table.apply((OffsetRange(0, first, end),))
     assert {row["id"]: row["name"] for row in hudi.read().collect()} == {1: "changed", 2: "two", 3: "three"}
     assert hudi.read().count() == 3
@@ -127,14 +111,7 @@ def test_a_large_batch_of_inserts_is_folded_only_where_a_key_is_there_twice(
         source.snapshot()
     rows = [event_row(event, offset) for offset, event in enumerate(source.events)]
     hudi = HudiTable(spark, str(tmp_path / "silver"), "things", TablePolicy(buckets=1))
-    table = TableIngest(
-        "things",
-        TOPIC,
-        MemorySource(spark, rows),
-        hudi,
-        str(tmp_path / "quarantine"),
-        TopicForm(PostgresLog()),
-    )
+    table = table_of_things(hudi, rows, tmp_path)
     folds: list[DataFrame] = []
 
     def folded(ordered: DataFrame) -> DataFrame:

@@ -17,14 +17,12 @@ from spark_app.columns.table_columns import APP_COLUMNS
 from spark_app.hudi import timeline as hudi_timeline
 from spark_app.hudi.hudi_table import HudiTable
 from spark_app.ledger.commits import commit_metadata
-from spark_app.positions.postgres import PostgresLog
 from spark_app.sources.event import OffsetRange
 from spark_app.table import services
 from spark_app.table.rebuild import rebuild_table
 from spark_app.table.table_ingest import TableIngest
-from spark_app.wire.topic_form import TopicForm
-from tests.spark_app.debezium import TOPIC, SourceTable, event_row
-from tests.spark_app.memory_source import MemorySource
+from tests.spark_app.debezium import SourceTable, event_row
+from tests.spark_app.memory_source import MemorySource, table_of_things
 from tributary.api.tables import LakeTable
 from tributary.api.time_travel import OutOfHistory, check_readable
 from tributary.api.timeline import read_earliest_retained, read_last_commit
@@ -49,14 +47,7 @@ def test_the_ledger_is_found_past_all_that_services_a_rebuild_and_a_crash_leave(
     rows = [event_row(event, offset) for offset, event in enumerate(shop.events)]
     policy = TablePolicy(buckets=1, history=timedelta(0), longest_query=timedelta(0))
     hudi = HudiTable(spark, str(tmp_path / "silver"), "things", policy)
-    table = TableIngest(
-        "things",
-        TOPIC,
-        MemorySource(spark, rows),
-        hudi,
-        str(tmp_path / "quarantine"),
-        TopicForm(PostgresLog()),
-    )
+    table = table_of_things(hudi, rows, tmp_path)
 
     first_instant = last_instant = ""
     for number in range(COMMITS):

@@ -35,13 +35,10 @@ from spark_app.columns.partition_columns import (
 )
 from spark_app.columns.table_columns import APP_COLUMNS, TableColumns
 from spark_app.hudi.hudi_table import HudiTable
-from spark_app.positions.postgres import PostgresLog
 from spark_app.sources.event import OffsetRange
-from spark_app.table.table_ingest import TableIngest
-from spark_app.wire.topic_form import TopicForm
 from tests.parameters import first_then_long
-from tests.spark_app.debezium import TOPIC, SourceTable, event_row
-from tests.spark_app.memory_source import MemorySource
+from tests.spark_app.debezium import SourceTable, event_row
+from tests.spark_app.memory_source import table_of_things
 from tests.spark_app.table_rows import RECORDED, table_rows, upsert_by_hudi
 from tributary.contract.lake import Storage, TablePolicy
 from tributary.contract.partitions import KeyPart, SourceColumn
@@ -132,14 +129,7 @@ def test_a_table_that_cannot_be_partitioned_so_is_not_made(spark: SparkSession, 
     rows = [event_row(sent, offset) for offset, sent in enumerate(source.events)]
     policy = TablePolicy(partition_by=("region",))
     hudi = HudiTable(spark, str(tmp_path / "silver"), "things", policy)
-    table = TableIngest(
-        "things",
-        TOPIC,
-        MemorySource(spark, rows),
-        hudi,
-        str(tmp_path / "quarantine"),
-        TopicForm(PostgresLog()),
-    )
+    table = table_of_things(hudi, rows, tmp_path)
     with pytest.raises(NotAPartitionColumn, match=r"column region: .* does not have: found columns id, "):
         table.apply((OffsetRange(0, 0, 1),))
     assert not hudi.exists()

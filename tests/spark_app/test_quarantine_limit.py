@@ -22,7 +22,7 @@ from spark_app.table.quarantine_limit import (
 from spark_app.table.table_ingest import TableIngest
 from spark_app.wire.topic_form import TopicForm
 from tests.spark_app.debezium import TOPIC, SourceTable, event_row
-from tests.spark_app.memory_source import MemorySource
+from tests.spark_app.memory_source import MemorySource, table_of_things
 from tributary.contract.lake import TablePolicy
 
 BATCHES = st.lists(st.integers(0, 12_000).flatmap(lambda n: st.tuples(st.just(n), st.integers(0, n))))
@@ -93,14 +93,7 @@ def test_a_topic_without_a_readable_event_is_not_drained_into_quarantine(
 ) -> None:
     rows = [(TOPIC, 0, n, None, None, bytearray(b"garbage"), None, None) for n in range(101)]
     hudi = HudiTable(spark, str(tmp_path / "silver"), "things", TablePolicy())
-    table = TableIngest(
-        "things",
-        TOPIC,
-        MemorySource(spark, rows),
-        hudi,
-        str(tmp_path / "quarantine"),
-        TopicForm(PostgresLog()),
-    )
+    table = table_of_things(hudi, rows, tmp_path)
 
     table.apply((OffsetRange(0, 0, 100),))
     with pytest.raises(QuarantineLimitReached, match=r"expected at most 10% of the latest 10,000"):

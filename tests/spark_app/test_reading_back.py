@@ -14,13 +14,10 @@ from pyspark.sql import SparkSession
 
 from spark_app.hudi.hudi_table import HudiTable
 from spark_app.ledger.commits import last_commit
-from spark_app.positions.postgres import PostgresLog
 from spark_app.sources.event import OffsetRange
-from spark_app.table.table_ingest import TableIngest
-from spark_app.wire.topic_form import TopicForm
 from tests.parameters import first_then_long
-from tests.spark_app.debezium import TOPIC, SourceTable, State, event_row
-from tests.spark_app.memory_source import MemorySource
+from tests.spark_app.debezium import SourceTable, State, event_row
+from tests.spark_app.memory_source import table_of_things
 from tributary.contract.lake import Storage, TablePolicy
 
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "reading.md").read_text()
@@ -36,14 +33,7 @@ def test_each_state_and_each_change_between_two_is_read_back(
     shop = _history()
     rows = [event_row(event, offset) for offset, event in enumerate(shop.events)]
     hudi = HudiTable(spark, str(tmp_path / "silver"), "things", TablePolicy(storage=storage))
-    table = TableIngest(
-        "things",
-        TOPIC,
-        MemorySource(spark, rows),
-        hudi,
-        str(tmp_path / "quarantine"),
-        TopicForm(PostgresLog()),
-    )
+    table = table_of_things(hudi, rows, tmp_path)
     states: dict[str, State] = {}
     for first, until in BATCHES:
         table.apply((OffsetRange(0, first, until),))

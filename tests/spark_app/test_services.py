@@ -39,7 +39,7 @@ from spark_app.wire.topic_form import TopicForm
 from tests.conftest import use_usual_steps
 from tests.spark_app.debezium import TOPIC, SentEvent, SourceTable, event_row
 from tests.spark_app.faults import compactions
-from tests.spark_app.memory_source import MemorySource
+from tests.spark_app.memory_source import MemorySource, table_of_things
 from tests.spark_app.test_reading_back import read_without_spark
 from tests.spark_app.typed_frames import typed_frame
 from tributary.contract.lake import Storage, TablePolicy
@@ -261,14 +261,7 @@ def test_log_files_of_many_blocks_are_read_and_compacted(
     shop.commit()
     rows = [event_row(event, offset) for offset, event in enumerate(shop.events)]
     hudi = HudiTable(spark, str(tmp_path / "silver"), "things", TablePolicy(buckets=1))
-    table = TableIngest(
-        "things",
-        TOPIC,
-        MemorySource(spark, rows),
-        hudi,
-        str(tmp_path / "quarantine"),
-        TopicForm(PostgresLog()),
-    )
+    table = table_of_things(hudi, rows, tmp_path)
 
     def is_read() -> bool:
         state = {key: row["name"] for key, row in shop.rows.items()}
@@ -347,14 +340,7 @@ def test_between_the_parts_of_its_compaction_a_table_gets_commits(
     rows = [event_row(event, offset) for offset, event in enumerate(shop.events)]
     buckets = 3
     hudi = HudiTable(spark, str(tmp_path / "silver"), "things", TablePolicy(buckets=buckets))
-    table = TableIngest(
-        "things",
-        TOPIC,
-        MemorySource(spark, rows),
-        hudi,
-        str(tmp_path / "quarantine"),
-        TopicForm(PostgresLog()),
-    )
+    table = table_of_things(hudi, rows, tmp_path)
 
     def commit(transaction: int) -> None:
         table.apply((OffsetRange(0, 0, 20 * (transaction + 1)),))

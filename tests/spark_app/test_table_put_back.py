@@ -9,13 +9,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from spark_app.hudi.hudi_table import HudiTable
-from spark_app.positions.postgres import PostgresLog
 from spark_app.sources.event import OffsetRange
 from spark_app.table.known_commits import AnotherWriter
-from spark_app.table.table_ingest import TableIngest
-from spark_app.wire.topic_form import TopicForm
-from tests.spark_app.debezium import TOPIC, SourceTable, event_row
-from tests.spark_app.memory_source import MemorySource
+from tests.spark_app.debezium import SourceTable, event_row
+from tests.spark_app.memory_source import table_of_things
 from tributary.contract.lake import TablePolicy
 
 
@@ -31,14 +28,7 @@ def test_commits_that_a_restore_has_undone_are_committed_again(
     rows = [event_row(event, offset) for offset, event in enumerate(shop.events)]
     silver, backup = tmp_path / "silver", tmp_path / "backup"
     hudi = HudiTable(spark, str(silver), "things", TablePolicy(buckets=1))
-    table = TableIngest(
-        "things",
-        TOPIC,
-        MemorySource(spark, rows),
-        hudi,
-        str(tmp_path / "quarantine"),
-        TopicForm(PostgresLog()),
-    )
+    table = table_of_things(hudi, rows, tmp_path)
     table.apply((OffsetRange(0, 0, 1),))
     shutil.copytree(silver, backup)
     table.apply((OffsetRange(0, 1, 2),))
