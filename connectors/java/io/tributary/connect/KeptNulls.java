@@ -6,13 +6,11 @@ import java.util.HashMap;
 import java.util.IdentityHashMap;
 import java.util.List;
 import java.util.Map;
-import org.apache.kafka.common.config.ConfigDef;
 import org.apache.kafka.connect.connector.ConnectRecord;
 import org.apache.kafka.connect.data.Field;
 import org.apache.kafka.connect.data.Schema;
 import org.apache.kafka.connect.data.SchemaBuilder;
 import org.apache.kafka.connect.data.Struct;
-import org.apache.kafka.connect.transforms.Transformation;
 
 /**
  * Keeps NULL from becoming a column's default in Avro.
@@ -21,7 +19,7 @@ import org.apache.kafka.connect.transforms.Transformation;
  * default of a field without a value, and none has an option against it. So this transform takes the defaults from
  * the schemas of all optional fields. A field that cannot be NULL keeps its default.
  */
-public class KeptNulls<R extends ConnectRecord<R>> implements Transformation<R> {
+public class KeptNulls<R extends ConnectRecord<R>> extends TransformWithoutOptions<R> {
     private static final int MOST_KEPT = 1_000;
 
     // Debezium uses the same schema object for all events of a table, until the table's definition changes.
@@ -119,16 +117,6 @@ public class KeptNulls<R extends ConnectRecord<R>> implements Transformation<R> 
             return copy;
         }
         return value;
-    }
-
-    @Override
-    public ConfigDef config() {
-        return new ConfigDef();
-    }
-
-    @Override
-    public void configure(Map<String, ?> options) {
-        // There are no options.
     }
 
     @Override

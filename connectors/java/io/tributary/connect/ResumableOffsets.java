@@ -1,10 +1,8 @@
 package io.tributary.connect;
 
 import java.util.Map;
-import org.apache.kafka.common.config.ConfigDef;
 import org.apache.kafka.connect.connector.ConnectRecord;
 import org.apache.kafka.connect.source.SourceRecord;
-import org.apache.kafka.connect.transforms.Transformation;
 
 /**
  * Lets Debezium resume without a gap from the offset of any record. Each engine has a class of its own.
@@ -24,7 +22,7 @@ import org.apache.kafka.connect.transforms.Transformation;
  * that {@link SourceRecord#sourceOffset()} returns, because Connect stores the offset of the record that a task
  * returned, and not that of the transformed record ({@code AbstractWorkerSourceTask.sendRecords}).
  */
-public abstract class ResumableOffsets<R extends ConnectRecord<R>> implements Transformation<R> {
+public abstract class ResumableOffsets<R extends ConnectRecord<R>> extends TransformWithoutOptions<R> {
     private static final String NEW_KEY = "__debezium.newkey";
 
     @Override
@@ -46,19 +44,4 @@ public abstract class ResumableOffsets<R extends ConnectRecord<R>> implements Tr
      * @param insertFollows the record is a delete or a tombstone of a change of a key, whose insert is sent after it
      */
     protected abstract void mend(Map<String, Object> offset, boolean insertFollows);
-
-    @Override
-    public ConfigDef config() {
-        return new ConfigDef();
-    }
-
-    @Override
-    public void configure(Map<String, ?> options) {
-        // There are no options.
-    }
-
-    @Override
-    public void close() {
-        // Nothing is held.
-    }
 }

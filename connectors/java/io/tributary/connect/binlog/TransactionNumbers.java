@@ -1,11 +1,9 @@
 package io.tributary.connect.binlog;
 
-import java.util.Map;
-import org.apache.kafka.common.config.ConfigDef;
+import io.tributary.connect.TransformWithoutOptions;
 import org.apache.kafka.connect.connector.ConnectRecord;
 import org.apache.kafka.connect.data.Struct;
 import org.apache.kafka.connect.source.SourceRecord;
-import org.apache.kafka.connect.transforms.Transformation;
 
 /**
  * Numbers the transactions of MySQL alike on each server that has them, for servers with GTIDs.
@@ -24,7 +22,7 @@ import org.apache.kafka.connect.transforms.Transformation;
  * <p>A streamed event without a GTID gets no number: GTIDs are off. MariaDB's GTIDs give no such number: a replica that
  * is written to can have a lower one after a higher one.
  */
-public class TransactionNumbers<R extends ConnectRecord<R>> implements Transformation<R> {
+public class TransactionNumbers<R extends ConnectRecord<R>> extends TransformWithoutOptions<R> {
     private static final String SEQUENCE = "sequence";
 
     private String lastSet = "";
@@ -91,20 +89,5 @@ public class TransactionNumbers<R extends ConnectRecord<R>> implements Transform
             }
         }
         return isNew ? count + 1 : count;
-    }
-
-    @Override
-    public ConfigDef config() {
-        return new ConfigDef();
-    }
-
-    @Override
-    public void configure(Map<String, ?> options) {
-        // There are no options.
-    }
-
-    @Override
-    public void close() {
-        // Nothing is held.
     }
 }

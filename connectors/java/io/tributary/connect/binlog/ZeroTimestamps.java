@@ -1,15 +1,14 @@
 package io.tributary.connect.binlog;
 
+import io.tributary.connect.TransformWithoutOptions;
 import java.util.Collections;
 import java.util.IdentityHashMap;
 import java.util.List;
 import java.util.Map;
-import org.apache.kafka.common.config.ConfigDef;
 import org.apache.kafka.connect.connector.ConnectRecord;
 import org.apache.kafka.connect.data.Field;
 import org.apache.kafka.connect.data.Schema;
 import org.apache.kafka.connect.data.Struct;
-import org.apache.kafka.connect.transforms.Transformation;
 
 /**
  * Turns a zero timestamp (0000-00-00 00:00:00) of a column with NULL into NULL, as a snapshot has it.
@@ -18,7 +17,7 @@ import org.apache.kafka.connect.transforms.Transformation;
  * its version 3.6 (RowDeserializers.deserializeTimestampV2). No other timestamp is that second: the type begins one
  * second later.
  */
-public class ZeroTimestamps<R extends ConnectRecord<R>> implements Transformation<R> {
+public class ZeroTimestamps<R extends ConnectRecord<R>> extends TransformWithoutOptions<R> {
     private static final String TIMESTAMP = "io.debezium.time.ZonedTimestamp";
     private static final String ZERO = "1970-01-01T00:00:00";
     private static final int MOST_KEPT = 1_000;
@@ -56,16 +55,6 @@ public class ZeroTimestamps<R extends ConnectRecord<R>> implements Transformatio
                         .filter(field -> field.schema().isOptional()
                                 && TIMESTAMP.equals(field.schema().name()))
                         .toList());
-    }
-
-    @Override
-    public ConfigDef config() {
-        return new ConfigDef();
-    }
-
-    @Override
-    public void configure(Map<String, ?> options) {
-        // There are no options.
     }
 
     @Override
