@@ -110,7 +110,8 @@ class BronzeUpkeep:
 
     def expire_all_snapshots_but_one(self) -> None:
         """Remove all earlier snapshots and their files, so that bronze holds nothing of what was blanked."""
-        if position := _position_in_chain(self._iceberg.currentSnapshot(), self._iceberg):
+        table = self._iceberg
+        if position := _position_in_chain(table.currentSnapshot(), table):
             self._repeat(position)
         table = self._iceberg
         if (current := table.currentSnapshot()) is not None:
@@ -241,7 +242,8 @@ def _expire(table: Any, needed: Set[int]) -> int:
     known = (int(snapshot.snapshotId()) for snapshot in table.snapshots())
     unneeded = [snapshot for snapshot in known if snapshot not in needed]
     if unneeded:
-        expire = table.expireSnapshots().cleanExpiredFiles(True)
+        # Otherwise, Iceberg would also remove others that are older than some days.
+        expire = table.expireSnapshots().expireOlderThan(0).cleanExpiredFiles(True)
         for snapshot in unneeded:
             expire = expire.expireSnapshotId(snapshot)
         expire.commit()

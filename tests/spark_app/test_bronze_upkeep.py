@@ -87,6 +87,15 @@ def test_the_sink_still_finds_its_offsets(bronze: Bronze, upkeep: BronzeUpkeep) 
     assert bronze.source.extents(frozenset({TOPIC}))[TOPIC].end == {0: 62}
 
 
+def test_old_snapshots_from_the_sink_s_last_one_on_stay(bronze: Bronze, upkeep: BronzeUpkeep) -> None:
+    upkeep.blank(TOPIC, "k_offset = 5")
+    bronze.spark.sql(
+        f"ALTER TABLE {bronze.table} SET TBLPROPERTIES ('history.expire.max-snapshot-age-ms' = '1')"
+    )
+    assert upkeep.expire_snapshots() > 0
+    assert [found.get(next(iter(OFFSETS))) for found in _summaries(bronze)] == ['{"0":7}', None]
+
+
 def test_the_sink_finds_its_newest_offsets_if_it_committed_just_before_they_were_repeated(
     bronze: Bronze, upkeep: BronzeUpkeep, monkeypatch: pytest.MonkeyPatch
 ) -> None:
