@@ -39,7 +39,7 @@ def run_for_each_table(
     """Run the task for one table after the other; return whether it succeeded for all.
 
     A service that does not answer, such as the schema registry or S3, fails the table's task at once. These
-    are the errors in `passing`, and their text is told.
+    are the errors in `passing`. The report shows their text.
 
     After a task that commits, the recorded reason why a table was blocked is cleared. If the reason still
     exists, the next ingest finds it again."""

@@ -31,7 +31,7 @@ class SeveralSources:
 
     sources   by name
     owner_of  returns the name of the source that has a topic
-    follows   the run goes on although one source or more cannot say which topics they have
+    follows   the run continues although one source or more cannot say which topics they have
     """
 
     keeps_headers: ClassVar[bool] = True

@@ -56,10 +56,8 @@ class ConnectorKeyEvents:
         """Raises `NotErased` if a key cannot be read, and what the registry raises."""
         upkeep = BronzeUpkeep(self.bronze.spark, self.bronze.table)
         documents = KeyDocuments(self._readings(upkeep.events(self.topic)))
-        events = upkeep.events(self.topic).select("*", documents.of(F.col("key")).alias(_KEY))
-        found = events.select("*", F.expr(text_of_document(tuple(keys[0]), _KEY)).alias("text"))
-        wanted = found.where(F.col("text").isin([text_of_key(key) for key in keys]))
-        rows = wanted.select("k_partition", "k_offset", "text").collect()
+        events = _events_of(keys, upkeep.events(self.topic), documents)
+        rows = events.select("k_partition", "k_offset", "text").collect()
         return FoundConnectorKeys(
             upkeep,
             self.topic,
@@ -106,6 +104,13 @@ class KeyDocuments:
         return F.coalesce(*from_avro, F.decode(key, "UTF-8"))
 
 
+def _events_of(keys: Sequence[Key], events: DataFrame, documents: KeyDocuments) -> DataFrame:
+    """Return the events with one of the keys, whose `text_of_key` is in the added column `text`."""
+    read = events.select("*", documents.of(F.col("key")).alias(_KEY))
+    told = read.select("*", F.expr(text_of_document(tuple(keys[0]), _KEY)).alias("text"))
+    return told.where(F.col("text").isin([text_of_key(key) for key in keys]))
+
+
 @dataclass(frozen=True)
 class FoundConnectorKeys:
     """Where the events of keys are (`key_events.FoundKeys`). `texts` are the keys with an event."""
@@ -131,9 +136,7 @@ class FoundConnectorKeys:
     def linked(self) -> tuple[str, ...]:
         if not self.places:
             return ()
-        documents = self.upkeep.events(self.topic).select("*", self.documents.of(F.col("key")).alias(_KEY))
-        text = F.expr(text_of_document(tuple(self.keys[0]), _KEY))
-        events = documents.where(text.isin([text_of_key(key) for key in self.keys]))
+        events = _events_of(self.keys, self.upkeep.events(self.topic), self.documents)
         found = set()
         for name in (name for name in ("moved_to", "moved_from") if name in events.columns):
             text = F.expr(f"decode({name}, 'UTF-8')")

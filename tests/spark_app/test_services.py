@@ -108,18 +108,16 @@ class CountedServices:
         self.done.append("clean")
 
 
+def _served_by(hudi: CountedServices) -> TableIngest:
+    source = MemorySource.__new__(MemorySource)
+    return TableIngest("things", TOPIC, source, cast(HudiTable, hudi), "", TopicForm(PostgresLog()))
+
+
 @pytest.mark.parametrize("storage", get_args(Storage))
 def test_services_wait_for_a_pause_but_not_indefinitely(storage: Storage) -> None:
     hudi = CountedServices(TablePolicy(storage=storage))
     columns = TableColumns((("id", IntegerType()),), ("id",))
-    table = TableIngest(
-        "things",
-        TOPIC,
-        MemorySource.__new__(MemorySource),
-        cast(HudiTable, hudi),
-        "",
-        TopicForm(PostgresLog()),
-    )
+    table = _served_by(hudi)
     assert not table.is_service_due(is_idle=True)
     table._state = TableState(Ledger(TOPIC), columns)
     assert table.is_service_due(is_idle=True)
@@ -140,14 +138,7 @@ def test_services_wait_for_a_pause_but_not_indefinitely(storage: Storage) -> Non
 @pytest.mark.parametrize("storage", get_args(Storage))
 def test_requested_services_run_whether_or_not_they_are_due(storage: Storage) -> None:
     hudi = CountedServices(TablePolicy(storage=storage))
-    table = TableIngest(
-        "things",
-        TOPIC,
-        MemorySource.__new__(MemorySource),
-        cast(HudiTable, hudi),
-        "",
-        TopicForm(PostgresLog()),
-    )
+    table = _served_by(hudi)
     table._state = TableState(Ledger(TOPIC))
     assert table.serve().table == "things"
     assert hudi.done == []  # there is no table yet
