@@ -60,7 +60,7 @@ class LocalServer(ABC):
         return record
 
     def _has_started(self) -> bool:
-        # A client takes a hundred times the processor time, which the server needs to start.
+        # A client takes much more processor time, which the server needs to start.
         return _listens(self.port) and self.answers()
 
     @classmethod
